@@ -1,0 +1,223 @@
+"""Splits of parallel text, vocabularies, and batches of ids."""
+
+from typing import Any, NamedTuple
+
+from d2l_attention.datasets.corpus import read_corpus
+from d2l_attention.datasets.files import DataError, read_pairs
+import numpy as np
+
+START, END = "[start]", "[end]"
+
+
+class Pairs(NamedTuple):
+    """Lists of `(source, target)`, normalized text, tokens between spaces."""
+
+    train: list
+    validation: list
+    test: list
+    long_test: list
+
+
+class Translation(NamedTuple):
+    """What `load_translation` returns; the first four are `tf.data.Dataset`.
+
+    Each batch is `({"source", "target"}, labels, weights)`: the labels are
+    the target one token ahead, the weights 1 at tokens and 0 at padding.
+    """
+
+    train: Any
+    validation: Any
+    test: Any
+    long_test: Any
+    source_vectorizer: Any
+    target_vectorizer: Any
+
+
+def load_pairs(
+    path=None,
+    *,
+    max_length=16,
+    num_pairs=None,
+    num_validation=1000,
+    num_test=1000,
+    max_bad_share=0.01,
+    seed=0,
+):
+    """Parallel sentences in four splits that share no source sentence.
+
+    Args:
+        path: None for the shipped corpus; a tab-separated file (two columns
+            or more, plain or zipped); or `"download:fra-eng"`.
+        max_length: Int, most tokens on either side of train, validation and
+            test. What is longer, to twice as many, is the long test.
+        num_pairs: Int, use only the first so many pairs within `max_length`.
+        num_validation: Int, distinct source sentences kept for validation.
+        num_test: Int, distinct source sentences kept for the test, and at
+            most that many for the long test.
+        max_bad_share: Float, see `files.read_pairs`.
+        seed: Int, decides which sentence goes where.
+
+    Returns:
+        `Pairs(train, validation, test, long_test)`. Validation and tests
+        have one target per source, the first of the file.
+
+    Raises:
+        DataError: If the file is unusable or too small for the splits.
+    """
+    if path is None:
+        pairs = [sentence[:2] for sentence in read_corpus()]
+    else:
+        pairs = read_pairs(path, max_bad_share)
+    lengths = [max(len(side.split()) for side in pair) for pair in pairs]
+    short = [p for p, n in zip(pairs, lengths, strict=True) if n <= max_length]
+    short = list(dict.fromkeys(short))[:num_pairs]
+    targets = {}
+    for source, target in short:
+        targets.setdefault(source, []).append(target)
+    if len(targets) <= num_validation + num_test:
+        raise DataError(
+            f"{len(targets)} source sentences of at most {max_length} tokens "
+            f"are too few for {num_validation} to validate and {num_test} to "
+            "test."
+        )
+    sources = list(targets)
+    np.random.default_rng(seed).shuffle(sources)
+    held = [(source, targets[source][0]) for source in sources]
+    long = {}
+    for (source, target), length in zip(pairs, lengths, strict=True):
+        if max_length < length <= 2 * max_length and source not in targets:
+            long.setdefault(source, target)
+    long = list(long.items())
+    np.random.default_rng(seed).shuffle(long)
+    end_test = num_validation + num_test
+    train = [(s, target) for s in sources[end_test:] for target in targets[s]]
+    return Pairs(
+        train,
+        held[:num_validation],
+        held[num_validation:end_test],
+        [tuple(pair) for pair in long[:num_test]],
+    )
+
+
+def load_translation(
+    path=None,
+    *,
+    max_length=16,
+    batch_size=64,
+    vocab_size=None,
+    min_frequency=2,
+    seed=0,
+    **options,
+):
+    """Batches of ids for `fit`, and the vocabularies that made them.
+
+    Args:
+        path: See `load_pairs`.
+        max_length: Int, see `load_pairs`. Sources are padded to it, targets
+            to one more, for the start or end token.
+        batch_size: Int. Training batches are full and shuffled anew each
+            epoch; the others come in order, their last batch may be smaller.
+        vocab_size: Int, most token ids a side; None is unlimited.
+        min_frequency: Int, rarer training tokens become `[UNK]`.
+        seed: Int, of the splits and of the shuffling.
+        **options: Further arguments of `load_pairs`.
+
+    Returns:
+        `Translation(train, validation, test, long_test, source_vectorizer,
+        target_vectorizer)`. The vectorizers are
+        `keras.layers.TextVectorization`; id 0 is padding, 1 is `[UNK]`.
+
+    Raises:
+        DataError: If the file is unusable or too small for the splits.
+    """
+    pairs = load_pairs(path, max_length=max_length, seed=seed, **options)
+    source_vectorizer = _vectorizer(
+        [source for source, _ in pairs.train], vocab_size, min_frequency
+    )
+    target_vectorizer = _vectorizer(
+        [f"{START} {target} {END}" for _, target in pairs.train],
+        vocab_size,
+        min_frequency,
+    )
+
+    def batches(pairs, length):
+        source = text_to_ids([s for s, _ in pairs], source_vectorizer, length)
+        target = text_to_ids(
+            [f"{START} {t} {END}" for _, t in pairs],
+            target_vectorizer,
+            length + 2,
+        )
+        return _dataset(source, target)
+
+    train = batches(pairs.train, max_length).shuffle(
+        len(pairs.train), seed=seed
+    )
+    held = (
+        batches(split, length).batch(batch_size)
+        for split, length in zip(
+            pairs[1:], (max_length, max_length, 2 * max_length), strict=True
+        )
+    )
+    return Translation(
+        train.batch(batch_size, drop_remainder=True).prefetch(2),
+        *held,
+        source_vectorizer,
+        target_vectorizer,
+    )
+
+
+def text_to_ids(texts, vectorizer, length):
+    """Int32 array `(len(texts), length)`, cut or padded with 0."""
+    ids = np.zeros((len(texts), length), "int32")
+    if len(texts):
+        found = np.asarray(vectorizer(list(texts)))[:, :length]
+        ids[:, : found.shape[1]] = found
+    return ids
+
+
+def ids_to_text(ids, vectorizer):
+    """Sentences of ids `(N, length)`: up to the end token, without it."""
+    vocabulary = vectorizer.get_vocabulary()
+    texts = []
+    for row in np.asarray(ids):
+        tokens = [vocabulary[i] for i in row if i != 0]
+        if END in tokens:
+            tokens = tokens[: tokens.index(END)]
+        texts.append(" ".join(t for t in tokens if t != START))
+    return texts
+
+
+def _dataset(source, target):
+    import tensorflow as tf
+
+    labels = target[:, 1:]
+    dataset = tf.data.Dataset.from_tensor_slices(
+        (
+            {"source": source, "target": target[:, :-1]},
+            labels,
+            (labels != 0).astype("float32"),
+        )
+    )
+    options = tf.data.Options()
+    # Its thread wakes every five seconds, and `fit` waits for it at the end.
+    options.autotune.enabled = False
+    return dataset.with_options(options)
+
+
+def _vectorizer(texts, vocab_size, min_frequency):
+    """`TextVectorization` over the frequent tokens, most frequent first."""
+    from collections import Counter
+
+    import keras
+
+    counts = Counter(token for text in texts for token in text.split())
+    frequent = [
+        token
+        for token, count in sorted(counts.items(), key=lambda x: (-x[1], x[0]))
+        if count >= min_frequency
+    ]
+    # Two ids are taken: padding and [UNK].
+    limit = None if vocab_size is None else max(vocab_size - 2, 1)
+    return keras.layers.TextVectorization(
+        standardize=None, split="whitespace", vocabulary=frequent[:limit]
+    )

@@ -1,0 +1,210 @@
+"""From a model that predicts the next token to whole sentences.
+
+Both decoders know the step protocol alone, `start` and `step`, and serve any
+model that has it.
+"""
+
+from d2l_attention.attention_layer import check_positive
+import keras
+from keras import ops, tree
+
+
+class _Decoder(keras.Model):
+    """What greedy and beam search share.
+
+    Args:
+        model: A model with `start(source)` and `step(token, state)`.
+        start_id: Int, id of the token that begins a sentence.
+        end_id: Int, id of the token that ends it.
+        max_length: Positive int, at most so many tokens are written.
+
+    Call arguments:
+        source: Int tensor `(B, S)`, padded with 0.
+
+    Returns:
+        Int tensor `(B, max_length)`: the tokens, the end token with them,
+        padded with 0. Id 0 is padding and never chosen.
+
+    Raises:
+        ValueError: If the model has no step protocol, `max_length` is not
+            positive, or a special id is 0 or negative.
+    """
+
+    def __init__(self, model, start_id, end_id, max_length, **kwargs):
+        super().__init__(**kwargs)
+        if not (hasattr(model, "start") and hasattr(model, "step")):
+            raise ValueError(
+                "`model` must have `start` and `step`. Received: "
+                f"{type(model).__name__}."
+            )
+        check_positive("start_id", start_id)
+        check_positive("end_id", end_id)
+        check_positive("max_length", max_length)
+        self.model = model
+        self.start_id = start_id
+        self.end_id = end_id
+        self.max_length = max_length
+
+    def build(self, input_shape):
+        if not self.model.built:
+            self.model.build({"source": input_shape, "target": input_shape})
+
+    def compute_output_spec(self, source, training=None):
+        shape = (source.shape[0], self.max_length)
+        return keras.KerasTensor(shape, dtype="int32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "model": keras.saving.serialize_keras_object(self.model),
+            "start_id": self.start_id,
+            "end_id": self.end_id,
+            "max_length": self.max_length,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        model = keras.saving.deserialize_keras_object(config["model"])
+        return cls(**{**config, "model": model})
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class GreedyDecoder(_Decoder):
+    """The likeliest token at each step.
+
+        y_t = argmax_y p(y | y_1 … y_{t−1}, source)
+
+    Source: document 001, Bahdanau attention. Args, call arguments, returns
+    and errors: see `_Decoder`.
+    """
+
+    def call(self, source):
+        batch = ops.shape(source)[0]
+        steps = ops.arange(self.max_length, dtype="int32")
+
+        def unfinished(t, token, ended, ids, state):
+            return ops.logical_not(ops.all(ended))
+
+        def body(t, token, ended, ids, state):
+            logits, state = self.model.step(token, state)
+            token = ops.cast(ops.argmax(_forbid_padding(logits), -1), "int32")
+            written = ops.where(ended, 0, token)
+            ids = ops.where(steps == t, written[:, None], ids)
+            ended = ops.logical_or(ended, token == self.end_id)
+            return t + 1, token, ended, ids, state
+
+        return ops.while_loop(
+            unfinished,
+            body,
+            (
+                ops.zeros((), "int32"),
+                ops.full((batch,), self.start_id, "int32"),
+                ops.zeros((batch,), "bool"),
+                ops.zeros((batch, self.max_length), "int32"),
+                self.model.start(source),
+            ),
+            maximum_iterations=self.max_length,
+        )[3]
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class BeamDecoder(_Decoder):
+    """The best of `width` sentences kept in view.
+
+        argmax over y of log p(y | source) / length(y)^length_penalty
+
+    among the sentences that survive: at each step the `width` likeliest
+    beginnings stay, finished sentences among them, with their score.
+
+    Source: Graves (2012), arXiv:1211.3711, section 2.5; the penalty as in Wu
+    et al. (2016), arXiv:1609.08144, section 7, without their constant 5.
+
+    Args:
+        width: Positive int, sentences kept; 1 is greedy decoding.
+        length_penalty: Float; 0 compares log probabilities as they are, 1
+            their means per token.
+
+    Further args, call arguments, returns and errors: see `_Decoder`.
+    """
+
+    def __init__(
+        self,
+        model,
+        start_id,
+        end_id,
+        max_length,
+        width=4,
+        length_penalty=1.0,
+        **kwargs,
+    ):
+        super().__init__(model, start_id, end_id, max_length, **kwargs)
+        check_positive("width", width)
+        self.width = width
+        self.length_penalty = length_penalty
+
+    def call(self, source):
+        batch, width = ops.shape(source)[0], self.width
+        steps = ops.arange(self.max_length, dtype="int32")
+        first = ops.reshape(ops.arange(batch) * width, (-1, 1))  # of a sentence
+
+        def unfinished(t, tokens, totals, ids, state):
+            return ops.logical_not(ops.all(_ended(ids, self.end_id)))
+
+        def body(t, tokens, totals, ids, state):
+            logits, state = self.model.step(ops.reshape(tokens, (-1,)), state)
+            log_p = ops.log_softmax(_forbid_padding(logits), axis=-1)
+            vocab_size = log_p.shape[-1]
+            log_p = ops.reshape(log_p, (-1, width, vocab_size))
+            # What has ended goes on with padding, at no cost.
+            padding = ops.where(ops.arange(vocab_size) == 0, 0.0, -float("inf"))
+            ended = _ended(ids, self.end_id)[..., None]
+            totals = totals[..., None] + ops.where(
+                ended, ops.cast(padding, log_p.dtype), log_p
+            )
+            totals, best = ops.top_k(
+                ops.reshape(totals, (-1, width * vocab_size)), width
+            )
+            best = ops.cast(best, "int32")
+            tokens = best % vocab_size
+            rows = ops.reshape(first + best // vocab_size, (-1,))
+            ids, state = tree.map_structure(
+                lambda x: ops.take(x, rows, axis=0),
+                (ops.reshape(ids, (-1, self.max_length)), state),
+            )
+            ids = ops.reshape(ids, (-1, width, self.max_length))
+            ids = ops.where(steps == t, tokens[..., None], ids)
+            return t + 1, tokens, totals, ids, state
+
+        state = tree.map_structure(
+            lambda x: ops.repeat(x, width, axis=0), self.model.start(source)
+        )
+        # All beams begin alike, so only the first may win the first step.
+        alone = ops.where(ops.arange(width) == 0, 0.0, -float("inf"))
+        _, _, totals, ids, _ = ops.while_loop(
+            unfinished,
+            body,
+            (
+                ops.zeros((), "int32"),
+                ops.full((batch, width), self.start_id, "int32"),
+                ops.broadcast_to(ops.cast(alone, "float32"), (batch, width)),
+                ops.zeros((batch, width, self.max_length), "int32"),
+                state,
+            ),
+            maximum_iterations=self.max_length,
+        )
+        lengths = ops.sum(ops.cast(ids != 0, totals.dtype), axis=-1)
+        best = ops.argmax(totals / lengths**self.length_penalty, axis=-1)
+        return ops.take_along_axis(ids, best[:, None, None], axis=1)[:, 0]
+
+    def get_config(self):
+        config = {"width": self.width, "length_penalty": self.length_penalty}
+        return {**super().get_config(), **config}
+
+
+def _forbid_padding(logits):
+    padding = ops.arange(logits.shape[-1]) == 0
+    return ops.where(padding, -float("inf"), logits)
+
+
+def _ended(ids, end_id):
+    return ops.any(ids == end_id, axis=-1)

@@ -1,0 +1,26 @@
+"""Heatmaps of attention weights: plots and statistics of numpy arrays.
+
+Nothing here imports a layer of this package.
+"""
+
+from d2l_attention.heatmaps.plots import (
+    display_figure,
+    plot_alignment,
+    plot_attention,
+    show_heatmaps,
+)
+from d2l_attention.heatmaps.statistics import (
+    alignment_error_rate,
+    alignment_from_attention,
+    read_pharaoh,
+)
+
+__all__ = [
+    "alignment_error_rate",
+    "alignment_from_attention",
+    "display_figure",
+    "plot_alignment",
+    "plot_attention",
+    "read_pharaoh",
+    "show_heatmaps",
+]

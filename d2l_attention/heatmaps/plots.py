@@ -1,0 +1,350 @@
+"""Heatmaps of attention weights. Matplotlib objects in, matplotlib out.
+
+Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
+read; rows are queries, columns are keys.
+"""
+
+import base64
+import html
+import io
+import unicodedata
+import warnings
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.patches import Patch, Rectangle
+import matplotlib.pyplot as plt
+import numpy as np
+
+# Fonts with Chinese, Japanese and Korean glyphs, as the systems name them.
+_CJK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Microsoft YaHei",
+    "SimHei",
+    "WenQuanYi Zen Hei",
+    "Arial Unicode MS",
+)
+
+
+def show_heatmaps(
+    matrices,
+    xlabel,
+    ylabel,
+    titles=None,
+    figsize=(2.5, 2.5),
+    cmap="Reds",
+    *,
+    vmin=0.0,
+    vmax=None,
+):
+    """A grid of heatmaps under one colour scale.
+
+    The colour bar is true for every panel: all share `vmin` and `vmax`.
+
+    Source: document 001, attention cues, for the signature.
+
+    Args:
+        matrices: Float array `(rows, columns, T, S)`.
+        xlabel: Str, label below the bottom row; usually the keys.
+        ylabel: Str, label left of the first column; usually the queries.
+        titles: List of str, one for each column.
+        figsize: Size of one panel, in inches.
+        cmap: Name of a matplotlib colour map.
+        vmin: Float, lower end of the scale.
+        vmax: Float, upper end; defaults to the largest finite entry.
+
+    Returns:
+        The `matplotlib.figure.Figure`.
+
+    Raises:
+        ValueError: If `matrices` has not four axes, or there are fewer
+            titles than columns.
+    """
+    matrices = _to_numpy(matrices, "matrices", 4)
+    rows, columns = matrices.shape[:2]
+    if titles is not None and len(titles) < columns:
+        raise ValueError(
+            f"There must be a title for each of {columns} columns. "
+            f"Received: {list(titles)}."
+        )
+    vmax = _highest(matrices) if vmax is None else vmax
+    width, height = figsize
+    figure, grid = plt.subplots(
+        rows,
+        columns,
+        figsize=(width * columns + 0.5, height * rows),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for i, j in np.ndindex(rows, columns):
+        axes = grid[i, j]
+        image = axes.imshow(
+            matrices[i, j],
+            cmap=cmap,
+            vmin=vmin,
+            vmax=vmax,
+            interpolation="nearest",
+            aspect="auto",
+        )
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.get_major_locator().set_params(integer=True)
+        if i == rows - 1:
+            axes.set_xlabel(xlabel)
+        if j == 0:
+            axes.set_ylabel(ylabel)
+        if titles is not None and i == 0:
+            axes.set_title(titles[j])
+    figure.colorbar(image, ax=grid, shrink=0.7)
+    return figure
+
+
+def plot_attention(
+    weights,
+    query_tokens=None,
+    key_tokens=None,
+    *,
+    mask=None,
+    ax=None,
+    cmap="viridis",
+    vmin=0.0,
+    vmax=None,
+    max_ticks=64,
+    colorbar=True,
+    title=None,
+):
+    """One heatmap, labelled with its tokens.
+
+    Cells that may not be attended are hatched, so a weight of 0 and no weight
+    at all look different. Tokens are data: none is read as mathematics.
+
+    Args:
+        weights: Float array `(T, S)`.
+        query_tokens: List of T str, from top to bottom.
+        key_tokens: List of S str, from left to right.
+        mask: Bool array that broadcasts to `(T, S)`, True = may attend.
+        ax: Axes to draw on; new ones by default.
+        cmap: Name of a matplotlib colour map.
+        vmin: Float, lower end of the colour scale.
+        vmax: Float, upper end; defaults to the largest weight.
+        max_ticks: Int, most labels on an axis; longer ones are thinned.
+        colorbar: Whether to draw one.
+        title: Str.
+
+    Returns:
+        The `matplotlib.axes.Axes`.
+
+    Raises:
+        ValueError: If `weights` has not two axes, or tokens do not fit it.
+    """
+    weights = _to_numpy(weights, "weights", 2)
+    if ax is None:
+        ax = _new_axes(weights.shape)
+    shown = np.ma.masked_invalid(weights)
+    if mask is not None:
+        mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
+        shown = np.ma.masked_where(~mask, shown)
+    image = ax.imshow(
+        shown,
+        cmap=cmap,
+        vmin=vmin,
+        vmax=_highest(shown) if vmax is None else vmax,
+        interpolation="nearest",
+        aspect="equal" if max(weights.shape) <= 64 else "auto",
+    )
+    if mask is not None and not mask.all():
+        _hatch(ax, weights.shape)
+    _label(ax.yaxis, query_tokens, weights.shape[0], "query", max_ticks)
+    _label(ax.xaxis, key_tokens, weights.shape[1], "key", max_ticks)
+    ax.set(xlabel="keys", ylabel="queries")
+    if title is not None:
+        ax.set_title(title, parse_math=False)
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, shrink=0.8, label="weight")
+    return ax
+
+
+def plot_alignment(
+    weights, source_tokens, target_tokens, *, sure=(), possible=(), ax=None
+):
+    """The weights of a translation under its gold alignment.
+
+    Rows are target tokens, columns source tokens. A sure link is a full
+    frame, a possible one a dashed frame.
+
+    Args:
+        weights: Float array `(T, S)`; rows and columns behind the tokens
+            (padding) are left out.
+        source_tokens: List of str.
+        target_tokens: List of str, each the token that its row predicts.
+        sure: Iterable of `(source position, target position)`.
+        possible: Iterable of the same.
+        ax: Axes to draw on; new ones by default.
+
+    Returns:
+        The `matplotlib.axes.Axes`.
+
+    Raises:
+        ValueError: If there are more tokens than weights, or a link lies
+            outside the tokens.
+    """
+    weights = _to_numpy(weights, "weights", 2)
+    size = (len(target_tokens), len(source_tokens))
+    if size[0] > weights.shape[0] or size[1] > weights.shape[1]:
+        raise ValueError(
+            f"{size[0]} target and {size[1]} source tokens do not fit weights "
+            f"of shape {weights.shape}."
+        )
+    ax = plot_attention(
+        weights[: size[0], : size[1]], target_tokens, source_tokens, ax=ax
+    )
+    ax.set(xlabel="source", ylabel="target")
+    kinds = (("sure", sure, "-"), ("possible", possible, ":"))
+    frames = []
+    for name, links, style in kinds:
+        frame = {"fill": False, "ec": "tab:red", "lw": 1.8, "ls": style}
+        for source, target in sorted(links):
+            if not (0 <= target < size[0] and 0 <= source < size[1]):
+                raise ValueError(
+                    f"The link {source}-{target} lies outside {size[1]} "
+                    f"source and {size[0]} target tokens."
+                )
+            ax.add_patch(Rectangle((source - 0.5, target - 0.5), 1, 1, **frame))
+        if links:
+            frames.append(Patch(label=f"{name} gold link", **frame))
+    if frames:
+        ax.legend(
+            handles=frames,
+            loc="upper left",
+            bbox_to_anchor=(0, -0.02),
+            bbox_transform=ax.transAxes,
+            frameon=False,
+        )
+    return ax
+
+
+def display_figure(figure, alt):
+    """Show a figure with a text for those who cannot see it.
+
+    A notebook keeps the description wherever it is read: it is the `alt` of
+    an `<img>` that holds the picture itself. The figure is closed.
+
+    Args:
+        figure: A `matplotlib.figure.Figure`, or `Axes` of one.
+        alt: Str, what the figure shows.
+
+    Returns:
+        An object that IPython displays; its `data` is the HTML.
+
+    Raises:
+        ValueError: If `alt` is empty.
+    """
+    if not alt.strip():
+        raise ValueError(f"`alt` must describe the figure. Received: {alt!r}.")
+    figure = getattr(figure, "figure", figure)
+    buffer = io.BytesIO()
+    # Without a date and a version the same figure is the same bytes.
+    figure.savefig(
+        buffer, dpi=100, bbox_inches="tight", metadata={"Software": None}
+    )
+    plt.close(figure)
+    picture = base64.b64encode(buffer.getvalue()).decode()
+    return _Picture(
+        f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{picture}">'
+    )
+
+
+class _Picture:
+    """HTML that shows itself in a notebook."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def _repr_html_(self):
+        return self.data
+
+    def __repr__(self):
+        return "<picture>"
+
+
+def _to_numpy(array, name, num_axes):
+    array = np.asarray(array, dtype="float64")
+    if array.ndim != num_axes or not array.size:
+        raise ValueError(
+            f"`{name}` must have {num_axes} axes and not be empty. Received: "
+            f"shape {array.shape}."
+        )
+    return array
+
+
+def _highest(array):
+    finite = np.ma.masked_invalid(array).compressed()
+    return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+
+
+def _new_axes(shape):
+    height, width = (min(max(0.35 * n, 2.0), 12.0) for n in shape)
+    _, ax = plt.subplots(
+        figsize=(width + 2.5, height + 1), layout="constrained"
+    )
+    return ax
+
+
+def _hatch(ax, shape):
+    # Behind the image: it shows through where the image has no cell.
+    ax.add_patch(
+        Rectangle(
+            (-0.5, -0.5),
+            shape[1],
+            shape[0],
+            fill=False,
+            hatch="////",
+            edgecolor="0.7",
+            linewidth=0,
+            zorder=-1,
+        )
+    )
+
+
+def _label(axis, tokens, size, name, max_ticks):
+    if tokens is None:
+        axis.get_major_locator().set_params(integer=True)
+        return
+    tokens = [str(token) for token in tokens]
+    if len(tokens) != size:
+        raise ValueError(
+            f"There must be one {name} token for each of {size} rows or "
+            f"columns. Received: {len(tokens)} tokens."
+        )
+    every = -(-size // max_ticks)
+    positions = range(0, size, every)
+    options = {"parse_math": False}
+    if any(_is_cjk(token) for token in tokens):
+        options["fontfamily"] = _fonts_with_cjk()
+    axis.set_ticks(positions, [tokens[i] for i in positions], **options)
+    if axis.axis_name == "x" and max(map(len, tokens)) > 1:
+        axis.set_tick_params(rotation=90)
+
+
+def _is_cjk(text):
+    return any(
+        unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA"))
+        for char in text
+    )
+
+
+def _fonts_with_cjk():
+    known = {font.name for font in font_manager.fontManager.ttflist}
+    found = [name for name in _CJK_FONTS if name in known]
+    if not found:
+        warnings.warn(
+            "No font for Chinese or Japanese was found; install one, for "
+            f"instance {_CJK_FONTS[0]}.",
+            stacklevel=4,
+        )
+    return [*matplotlib.rcParams["font.family"], *found[:1]]

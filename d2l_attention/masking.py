@@ -1,0 +1,166 @@
+"""Masks, and the softmax that respects them.
+
+A mask is boolean, True = may attend. There is one concept: lengths become
+masks in `padding_mask`, order in `causal_mask`, distance in `window_mask`;
+masks compose with `&` and end in `masked_softmax`.
+"""
+
+from keras import ops
+
+
+def padding_mask(lengths, size):
+    """The first `lengths` of `size` keys may be attended.
+
+        mask[b, 0, s] = s < lengths[b]
+        mask[b, t, s] = s < lengths[b, t]
+
+    Source: document 001, masked softmax.
+
+    Args:
+        lengths: Integer tensor `(B,)`, or `(B, T)` for a length per query.
+        size: Int, number of keys S.
+
+    Returns:
+        Bool tensor `(B, 1, S)`, or `(B, T, S)`.
+
+    Raises:
+        ValueError: If `lengths` is not an integer tensor of rank 1 or 2.
+    """
+    lengths = ops.convert_to_tensor(lengths)
+    if len(lengths.shape) not in (1, 2) or "int" not in str(lengths.dtype):
+        raise ValueError(
+            "`lengths` must be an integer tensor (B,) or (B, T). Received: "
+            f"shape {tuple(lengths.shape)}, dtype {lengths.dtype}."
+        )
+    if len(lengths.shape) == 1:
+        lengths = lengths[:, None]
+    positions = ops.arange(size, dtype="int32")
+    return positions < ops.cast(lengths, "int32")[:, :, None]
+
+
+def causal_mask(num_queries, num_keys=None):
+    """A position may attend to itself and to what came before it.
+
+        mask[t, s] = s <= t + (num_keys - num_queries)
+
+    The last query sits at the last key, so a query appended to a cache of
+    earlier keys sees all of them.
+
+    Source: document 004, section 5.
+
+    Args:
+        num_queries: Int, number of queries T.
+        num_keys: Int, number of keys S; defaults to `num_queries`.
+
+    Returns:
+        Bool tensor `(T, S)`.
+    """
+    num_keys = num_queries if num_keys is None else num_keys
+    return _key_offsets(num_queries, num_keys) <= 0
+
+
+def window_mask(num_queries, num_keys, before, after):
+    """Keys at most `before` positions back and `after` positions ahead.
+
+        mask[t, s] = -before <= s - (t + num_keys - num_queries) <= after
+
+    Both ends are included, and queries are aligned as in `causal_mask`.
+
+    Args:
+        num_queries: Int, number of queries T.
+        num_keys: Int, number of keys S.
+        before: Non-negative int.
+        after: Non-negative int.
+
+    Returns:
+        Bool tensor `(T, S)`.
+
+    Raises:
+        ValueError: If `before` or `after` is negative.
+    """
+    if before < 0 or after < 0:
+        raise ValueError(
+            "`before` and `after` must not be negative. Received: "
+            f"before={before}, after={after}."
+        )
+    offsets = _key_offsets(num_queries, num_keys)
+    return ops.logical_and(offsets >= -before, offsets <= after)
+
+
+def _key_offsets(num_queries, num_keys):
+    """How far each key lies ahead of each query, `(T, S)`."""
+    queries = ops.arange(num_queries, dtype="int32") + num_keys - num_queries
+    return ops.arange(num_keys, dtype="int32") - queries[:, None]
+
+
+def masked_softmax(scores, mask=None):
+    """Softmax over the last axis, among the keys that may be attended.
+
+        weights[..., s] = mask[..., s] exp(scores[..., s]) / sum over s
+
+    A row without any key to attend to has weights 0, not NaN and not uniform.
+    The computation runs in at least float32 and the result is cast back, so
+    masks work in float16 and bfloat16 as well. A score of -inf masks its key,
+    which makes the additive masks of document 004, section 5, work too.
+
+    Source: document 001, masked softmax.
+
+    Args:
+        scores: Float tensor `(..., T, S)`.
+        mask: Bool tensor that broadcasts to `scores`; True = may attend.
+
+    Returns:
+        Float tensor `(..., T, S)` of the dtype of `scores`. Rows sum to 1,
+        or to 0 where nothing may be attended.
+
+    Raises:
+        ValueError: If `mask` is not boolean or does not broadcast.
+    """
+    scores = ops.convert_to_tensor(scores)
+    dtype = scores.dtype
+    if ops.dtype(scores) in ("float16", "bfloat16"):
+        scores = ops.cast(scores, "float32")
+    if mask is not None:
+        mask = ops.convert_to_tensor(mask)
+        _check_mask(mask, scores)
+        scores = ops.where(mask, scores, -float("inf"))
+    highest = ops.max(scores, axis=-1, keepdims=True)
+    highest = ops.where(ops.isfinite(highest), highest, 0.0)  # an empty row
+    exponentials = ops.exp(scores - ops.stop_gradient(highest))
+    total = ops.sum(exponentials, axis=-1, keepdims=True)
+    weights = exponentials / ops.where(total == 0.0, 1.0, total)
+    return ops.cast(weights, dtype)
+
+
+def merge_masks(attention_mask=None, key_mask=None):
+    """Join a mask of pairs with a mask of keys.
+
+    Args:
+        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`.
+        key_mask: Bool tensor `(B, S)`.
+
+    Returns:
+        Bool tensor that broadcasts to `(B, T, S)`, or None if both are None.
+    """
+    if key_mask is None:
+        return attention_mask
+    key_mask = ops.convert_to_tensor(key_mask)[:, None, :]
+    if attention_mask is None:
+        return key_mask
+    return ops.logical_and(attention_mask, key_mask)
+
+
+def _check_mask(mask, scores):
+    if ops.dtype(mask) != "bool":
+        raise ValueError(
+            "A mask must be boolean, True = may attend. Received: dtype "
+            f"{ops.dtype(mask)}. An additive mask of 0 and -inf is added to "
+            "the scores; a mask of 1 and 0 is cast to bool first."
+        )
+    pairs = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    fits = all(m == s or m == 1 or None in (m, s) for m, s in pairs)
+    if len(mask.shape) > len(scores.shape) or not fits:
+        raise ValueError(
+            "The mask does not broadcast to the scores. Received: mask "
+            f"{tuple(mask.shape)}, scores {tuple(scores.shape)}."
+        )

@@ -1,0 +1,157 @@
+"""Build the notebooks from their sources, or check that they are built.
+
+    python notebooks/build.py build [chapter…]
+    python notebooks/build.py check [chapter…]
+
+A source is `notebooks/source/NN_name.md` (MyST Markdown, jupytext); what is
+built is `notebooks/NN_name.ipynb`, executed. `check` runs nothing.
+"""
+
+import argparse
+import hashlib
+from pathlib import Path
+import re
+import sys
+import time
+
+import jupytext
+from nbclient import NotebookClient
+import nbformat
+
+FOLDER = Path(__file__).parent
+SOLUTION = re.compile(
+    r"^([ \t]*)### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION\n?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def sources(chapters):
+    """The sources whose name begins as one of `chapters`; all if none."""
+    paths = sorted((FOLDER / "source").glob("*.md"))
+    chosen = [p for p in paths if p.name.startswith(tuple(chapters) or "")]
+    if not chosen:
+        sys.exit(f"No chapter is called {' or '.join(chapters)}.")
+    return chosen
+
+
+def target(source):
+    return FOLDER / f"{source.stem}.ipynb"
+
+
+def published(source):
+    """The notebook of a source, not executed, exercises as the reader's.
+
+    Cells of another language (`{"lang": "zh"}`) are left to its edition.
+    """
+    cells = []
+    for cell in jupytext.read(source, fmt="md:myst").cells:
+        if cell.metadata.get("lang", "en") != "en":
+            continue
+        tags = cell.metadata.get("tags", [])
+        if {"exercise", "check"} & set(tags):
+            cell.metadata["tags"] = [*tags, "nbval-skip"]
+        if "exercise" in tags:
+            solution = SOLUTION.sub(r"\2", cell.source)
+            cell.source = SOLUTION.sub(r"\1...  # your code\n", cell.source)
+            cell.source = cell.source.rstrip("\n")
+            cells += [cell, _folded(solution.rstrip("\n"))]
+        elif "check" in tags and cells and "solution" in cells[-1].metadata:
+            cells.insert(-1, cell)  # stub, check, then the folded solution
+        else:
+            cells.append(cell)
+    seen = set()
+    for cell in cells:
+        digest = hashlib.sha1(cell.source.encode()).hexdigest()[:8]
+        while digest in seen:
+            digest = hashlib.sha1(digest.encode()).hexdigest()[:8]
+        seen.add(digest)
+        cell["id"] = digest
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {
+                "display_name": "Python 3",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python", "file_extension": ".py"},
+        }
+    )
+    return notebook
+
+
+def _folded(solution):
+    text = f"```python\n{solution}\n```"
+    return nbformat.v4.new_markdown_cell(
+        f"<details><summary>Solution</summary>\n\n{text}\n\n</details>",
+        metadata={"solution": True},
+    )
+
+
+def build(source):
+    """Execute a chapter from a fresh kernel and write it."""
+    notebook = published(source)
+    started = time.perf_counter()
+    NotebookClient(
+        notebook,
+        timeout=300,
+        record_timing=False,
+        coalesce_streams=True,
+        skip_cells_with_tag="nbval-skip",
+        extra_arguments=["--IPKernelApp.capture_fd_output=False"],
+        resources={"metadata": {"path": str(FOLDER)}},
+    ).execute()
+    notebook.metadata.language_info = {
+        "name": "python",
+        "file_extension": ".py",
+    }
+    beside = target(source).with_suffix(".part")
+    nbformat.write(notebook, beside)
+    beside.replace(target(source))
+    print(f"{target(source).name}: {time.perf_counter() - started:.0f} s")
+
+
+def problems(source):
+    """What is wrong with a built chapter, as sentences."""
+    path = target(source)
+    if not path.exists():
+        return [f"{path.name} is not built"]
+    built, wanted = nbformat.read(path, as_version=4), published(source)
+    # A sanitized comparison: what the source decides, not what a run adds.
+    has, should = (
+        [(c.id, c.cell_type, c.source, c.metadata) for c in notebook.cells]
+        for notebook in (built, wanted)
+    )
+    if has != should:
+        return [f"{path.name} was not built from {source.name}"]
+    found = []
+    for number, cell in enumerate(built.cells):
+        if cell.cell_type != "code":
+            continue
+        if "nbval-skip" in cell.metadata.get("tags", []):
+            continue
+        if cell.execution_count is None:
+            found.append(f"{path.name}: cell {number} never ran")
+        for output in cell.outputs:
+            if output.output_type == "error" or output.get("name") == "stderr":
+                found.append(f"{path.name}: cell {number} shows an error")
+    if path.stat().st_size > 500_000:
+        found.append(f"{path.name} has more than 500 KB")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("command", choices=["build", "check"])
+    parser.add_argument("chapters", nargs="*", help="how their names begin")
+    arguments = parser.parse_args()
+    chosen = sources(arguments.chapters)
+    if arguments.command == "build":
+        for source in chosen:
+            build(source)
+    found = [problem for source in chosen for problem in problems(source)]
+    sys.exit("\n".join(found) or None)
+
+
+if __name__ == "__main__":
+    main()
