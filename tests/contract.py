@@ -1,0 +1,219 @@
+"""What every public attention layer must do, whatever its score."""
+
+import keras
+from keras import ops
+import numpy as np
+
+
+def to_numpy(x):
+    return np.asarray(ops.convert_to_numpy(x))
+
+
+def draw(*shape, seed=0):
+    """Normal numbers, float32, that no two calls with other shapes share."""
+    generator = np.random.default_rng([seed, *shape])
+    return generator.normal(size=shape).astype("float32")
+
+
+def attention_inputs(query_size=7, key_size=5, value_size=3):
+    """Sizes all differ and are prime: B 2, T 11, S 13."""
+    return {
+        "query": draw(2, 11, query_size),
+        "key": draw(2, 13, key_size),
+        "value": draw(2, 13, value_size),
+    }
+
+
+def check_layer(make_layer, inputs, no_gradient=()):
+    """Hold a layer to the contract of the architecture.
+
+    Args:
+        make_layer: Function `(**kwargs) -> layer`, the keyword arguments
+            those of `keras.Layer`.
+        inputs: Dict of `query`, `key` and `value`, float32 arrays.
+        no_gradient: Names of weights without influence on the output.
+    """
+    layer = make_layer()
+    query, key, value = (inputs[x] for x in ("query", "key", "value"))
+    arguments = {"key": key, "value": value}
+    (batch, t, _), s = query.shape, key.shape[1]
+    mask = np.random.default_rng(1).random((batch, t, s)) < 0.6
+    mask[0, 3] = False
+
+    output, weights = layer(
+        query, attention_mask=mask, return_attention_scores=True, **arguments
+    )
+    plain = layer(query, attention_mask=mask, **arguments)
+    np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
+    _check_weights(to_numpy(output), to_numpy(weights), mask)
+    _check_masked_is_removed(layer, query, key, value)
+    _check_mask_shapes(layer, query, arguments, mask)
+    _check_key_mask(layer, query, key, value)
+    _check_state(layer, query, arguments)
+    _check_gradients(layer, query, arguments, no_gradient)
+    _check_saving(make_layer, query, arguments)
+    _check_symbolic(make_layer, query, key, value)
+    _check_half_precision(make_layer, query, arguments, mask)
+    _check_compiled(make_layer, query, arguments, mask)
+
+
+def _check_weights(output, weights, mask):
+    assert (weights[~mask] == 0).all(), "a masked key has weight"
+    rows = weights.sum(-1)
+    np.testing.assert_allclose(rows[mask.any(-1)], 1.0, atol=1e-6)
+    assert (rows[~mask.any(-1)] == 0).all(), "an empty row has weight"
+    assert (output[~mask.any(-1)] == 0).all(), "an empty row has output"
+
+
+def _check_masked_is_removed(layer, query, key, value):
+    keep = np.arange(key.shape[1]) % 3 != 1
+    masked = layer(query, key=key, value=value, attention_mask=keep[None, None])
+    removed = layer(query, key=key[:, keep], value=value[:, keep])
+    np.testing.assert_allclose(
+        to_numpy(masked), to_numpy(removed), rtol=1e-5, atol=1e-6
+    )
+
+
+def _check_mask_shapes(layer, query, arguments, mask):
+    for smaller in (mask[0], mask[:, :1]):  # (T, S) and (B, 1, S)
+        short = layer(query, attention_mask=smaller, **arguments)
+        full = np.broadcast_to(smaller, mask.shape)
+        full = layer(query, attention_mask=full, **arguments)
+        np.testing.assert_array_equal(to_numpy(short), to_numpy(full))
+
+
+def _check_key_mask(layer, query, key, value):
+    key_mask = np.arange(key.shape[1]) < np.array([[5], [9]])
+    given = layer(query, key=key, value=value, key_mask=key_mask)
+    explicit = layer(
+        query, key=key, value=value, attention_mask=key_mask[:, None]
+    )
+    np.testing.assert_array_equal(to_numpy(given), to_numpy(explicit))
+    everything = layer(query, key=key, value=value)
+    assert not np.array_equal(to_numpy(given), to_numpy(everything))
+
+
+def _check_state(layer, query, arguments):
+    before = dict(vars(layer))
+    layer(query, return_attention_scores=True, **arguments)
+    layer(query, **arguments)
+    after = vars(layer)
+    assert before.keys() == after.keys()
+    assert all(before[name] is after[name] for name in before)
+
+
+def _check_gradients(layer, query, arguments, no_gradient):
+    output = layer(query, **arguments)
+    direction = draw(*output.shape, seed=5)
+    for variable, gradient in zip(
+        layer.trainable_variables,
+        gradients(layer, query, arguments, direction),
+        strict=True,
+    ):
+        gradient = to_numpy(gradient)
+        assert np.isfinite(gradient).all(), variable.path
+        if variable.name not in no_gradient:
+            assert np.abs(gradient).max() > 0, variable.path
+
+
+def gradients(layer, query, arguments, direction):
+    """Of the sum of output times direction, for each trainable variable."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        def loss(trainable):
+            output, _ = layer.stateless_call(
+                trainable,
+                [v.value for v in layer.non_trainable_variables],
+                query,
+                **arguments,
+            )
+            return ops.sum(output * direction)
+
+        return jax.grad(loss)([v.value for v in layer.trainable_variables])
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        total = ops.sum(layer(query, **arguments) * direction)
+    variables = [v.value for v in layer.trainable_variables]
+    return tape.gradient(total, variables) if variables else []
+
+
+def _model(layer, query, arguments, return_attention_scores=False):
+    shapes = {"query": query, **arguments}
+    tensors = {
+        name: keras.Input((None, array.shape[-1]), name=name)
+        for name, array in shapes.items()
+    }
+    query, *_ = tensors.values()
+    outputs = layer(
+        query,
+        key=tensors["key"],
+        value=tensors["value"],
+        return_attention_scores=return_attention_scores,
+    )
+    return keras.Model(tensors, outputs)
+
+
+def _check_saving(make_layer, query, arguments):
+    import tempfile
+
+    model = _model(make_layer(), query, arguments)
+    layer = model.layers[-1]
+    config = layer.get_config()
+    assert type(layer).from_config(config).get_config() == config
+    registered = keras.saving.get_registered_name(type(layer))
+    assert registered == f"d2l_attention>{type(layer).__name__}"
+    data = {"query": query, **arguments}
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.keras")
+        again = keras.saving.load_model(f"{folder}/model.keras")
+    np.testing.assert_array_equal(to_numpy(model(data)), to_numpy(again(data)))
+
+
+def _check_symbolic(make_layer, query, key, value):
+    model = _model(make_layer(), query, {"key": key, "value": value}, True)
+    symbolic = model.outputs
+    assert [x.shape for x in symbolic] == [
+        (None, None, value.shape[-1]),
+        (None, None, None),
+    ]
+    eager = model({"query": query, "key": key, "value": value})
+    assert [tuple(x.shape) for x in eager] == [
+        (*query.shape[:2], value.shape[-1]),
+        (*query.shape[:2], key.shape[1]),
+    ]
+    for declared, real in zip(symbolic, eager, strict=True):
+        assert declared.dtype == keras.backend.standardize_dtype(real.dtype)
+
+
+def _check_half_precision(make_layer, query, arguments, mask):
+    for policy in ("mixed_float16", "mixed_bfloat16"):
+        layer = make_layer(dtype=policy)
+        output, weights = layer(
+            query,
+            attention_mask=mask,
+            return_attention_scores=True,
+            **arguments,
+        )
+        compute = policy.removeprefix("mixed_")
+        for tensor in (output, weights):
+            assert keras.backend.standardize_dtype(tensor.dtype) == compute
+            assert np.isfinite(to_numpy(tensor).astype("float32")).all()
+        weights = to_numpy(weights).astype("float32")
+        assert (weights[~mask] == 0).all()
+        symbolic = _model(make_layer(dtype=policy), query, arguments, True)
+        assert {x.dtype for x in symbolic.outputs} == {compute}
+
+
+def _check_compiled(make_layer, query, arguments, mask):
+    layer = make_layer()
+    eager = layer(query, attention_mask=mask, **arguments)
+    model = _model(layer, query, arguments)
+    model.compile(jit_compile=True)
+    unmasked = layer(query, **arguments)
+    compiled = model.predict({"query": query, **arguments}, verbose=0)
+    np.testing.assert_allclose(
+        compiled, to_numpy(unmasked), rtol=1e-5, atol=1e-6
+    )
+    assert np.isfinite(to_numpy(eager)).all()
