@@ -12,9 +12,9 @@ from keras import ops
 class AttentionLayer(keras.Layer):
     """Scores, masked softmax, weighted sum; subclasses give the score.
 
-    A subclass implements `score(query, projected_key)` and, where the score
-    begins with a projection of the key, `project_key(key)`. A decoder that
-    meets the same keys at every step projects them once and calls `attend`.
+    A subclass implements `score` and, where the score begins with one,
+    the projection of queries or keys. A decoder that meets the same keys at
+    every step projects them once and calls `attend`.
 
     Args:
         dropout: Float in [0, 1), rate of dropout on the weights.
@@ -53,17 +53,21 @@ class AttentionLayer(keras.Layer):
         )
         self.supports_masking = True
 
+    def project_query(self, query):
+        """What `score` needs to know of the queries."""
+        return query
+
     def project_key(self, key):
         """What `score` needs to know of the keys."""
         return key
 
-    def score(self, query, projected_key):
-        """Scores `(B, T, S)`."""
+    def score(self, query, key):
+        """Scores `(B, T, S)` of projected queries and keys."""
         raise NotImplementedError
 
-    def attend(self, query, projected_key, value, mask=None, training=None):
-        """Output `(B, T, V)` and weights `(B, T, S)`."""
-        weights = masked_softmax(self.score(query, projected_key), mask)
+    def attend(self, query, key, value, mask=None, training=None):
+        """Output and weights for projected queries and keys."""
+        weights = masked_softmax(self.score(query, key), mask)
         kept = self.dropout_layer(weights, training=training)
         return ops.matmul(kept, value), weights
 
@@ -87,7 +91,7 @@ class AttentionLayer(keras.Layer):
         value = key if value is None else value
         _check_shapes(query.shape, key.shape, value.shape)
         output, weights = self.attend(
-            query,
+            self.project_query(query),
             self.project_key(key),
             value,
             merge_masks(attention_mask, key_mask),

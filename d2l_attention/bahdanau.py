@@ -42,7 +42,7 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
 
     def read(self, query, memory):
         context, weights = self.attention.attend(
-            query[:, None],
+            self.attention.project_query(query)[:, None],
             memory["key"],
             memory["value"],
             memory["mask"][:, None],

@@ -71,5 +71,5 @@ class NWKernelRegression(AttentionLayer):
     def build(self, query_shape):
         self.factor = self.add_weight((), "ones", name="w")
 
-    def score(self, query, projected_key):
-        return _gaussian_exponent(query, projected_key, self.factor)
+    def score(self, query, key):
+        return _gaussian_exponent(query, key, self.factor)

@@ -100,16 +100,17 @@ class GRUWeights(NamedTuple):
 
     @classmethod
     def of(cls, cell):
-        bias, recurrent_bias = ops.unstack(ops.convert_to_tensor(cell.bias))
-        return cls(
-            ops.convert_to_tensor(cell.kernel),
-            bias,
-            ops.convert_to_tensor(cell.recurrent_kernel),
-            recurrent_bias,
+        kernel, recurrent_kernel, bias = (
+            ops.convert_to_tensor(variable.value)  # in the compute dtype
+            for variable in (cell.kernel, cell.recurrent_kernel, cell.bias)
         )
+        bias, recurrent_bias = ops.unstack(bias)
+        return cls(kernel, bias, recurrent_kernel, recurrent_bias)
 
     def project(self, x):
         """x W + b, `(..., 3U)`."""
+        if len(x.shape) == 2:
+            return ops.matmul(x, self.kernel) + self.bias
         # One matrix product: neither broadcast nor einsum compiles as well.
         rows = ops.reshape(x, (-1, x.shape[-1]))
         projected = ops.matmul(rows, self.kernel) + self.bias

@@ -93,10 +93,10 @@ class DotProductAttention(AttentionLayer):
         super().__init__(dropout=dropout, **kwargs)
         self.scale = scale
 
-    def score(self, query, projected_key):
+    def score(self, query, key):
         if self.scale is None:
-            return scaled_dot_product_scores(query, projected_key)
-        return self.scale * dot_product_scores(query, projected_key)
+            return scaled_dot_product_scores(query, key)
+        return self.scale * dot_product_scores(query, key)
 
     def get_config(self):
         return {**super().get_config(), "scale": self.scale}
@@ -136,14 +136,15 @@ class AdditiveAttention(AttentionLayer):
         if self.use_bias:
             self.bias = self.add_weight((u,), "zeros", name="b")
 
+    def project_query(self, query):
+        projected = ops.matmul(query, self.query_kernel)
+        return projected + self.bias if self.use_bias else projected
+
     def project_key(self, key):
         return ops.matmul(key, self.key_kernel)
 
-    def score(self, query, projected_key):
-        projected_query = ops.matmul(query, self.query_kernel)
-        if self.use_bias:
-            projected_query = projected_query + self.bias
-        return _perceptron(projected_query, projected_key, self.score_kernel)
+    def score(self, query, key):
+        return _perceptron(query, key, self.score_kernel)
 
     def get_config(self):
         config = {"units": self.units, "use_bias": self.use_bias}
@@ -170,8 +171,8 @@ class BilinearAttention(AttentionLayer):
         shape = (query_shape[-1], key_shape[-1])
         self.kernel = self.add_weight(shape, name="W")
 
-    def score(self, query, projected_key):
-        return bilinear_scores(query, projected_key, self.kernel)
+    def score(self, query, key):
+        return bilinear_scores(query, key, self.kernel)
 
 
 @_register
@@ -205,10 +206,8 @@ class ConcatAttention(AttentionLayer):
         self.kernel = self.add_weight(shape, name="W")
         self.score_kernel = _add_score_kernel(self, self.units)
 
-    def score(self, query, projected_key):
-        return concat_scores(
-            query, projected_key, self.kernel, self.score_kernel
-        )
+    def score(self, query, key):
+        return concat_scores(query, key, self.kernel, self.score_kernel)
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}
