@@ -26,7 +26,9 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.attention = AdditiveAttention(self.sizes["dim"])
+        self.attention = AdditiveAttention(
+            self.sizes["dim"], dtype=self.dtype_policy
+        )
 
     def build(self, input_shape):
         super().build(input_shape)

@@ -59,12 +59,17 @@ class Seq2Seq(keras.Model):
         for name, value in self.sizes.items():
             check_positive(name, value)
         self.dropout = dropout
-        self.dropout_layer = keras.layers.Dropout(dropout)
-        self.source_embedding = keras.layers.Embedding(source_vocab_size, dim)
-        self.target_embedding = keras.layers.Embedding(target_vocab_size, dim)
+        policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
+        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
+        self.source_embedding = keras.layers.Embedding(
+            source_vocab_size, dim, **policy
+        )
+        self.target_embedding = keras.layers.Embedding(
+            target_vocab_size, dim, **policy
+        )
         # Under mixed precision the logits stay float32, or the loss is rough.
         self.output_layer = keras.layers.Dense(
-            target_vocab_size, dtype=_at_least_float32(self.dtype_policy)
+            target_vocab_size, dtype=self.dtype_policy.variable_dtype
         )
 
     def start(self, source):
@@ -98,8 +103,10 @@ class RecurrentSeq2Seq(Seq2Seq):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         dim, layers = self.sizes["dim"], range(self.sizes["num_layers"])
-        self.encoder_cells = [keras.layers.GRUCell(dim) for _ in layers]
-        self.decoder_cells = [keras.layers.GRUCell(dim) for _ in layers]
+        self.encoder_cells, self.decoder_cells = (
+            [keras.layers.GRUCell(dim, dtype=self.dtype_policy) for _ in layers]
+            for _ in ("encoder", "decoder")
+        )
 
     def build(self, input_shape):
         dim = self.sizes["dim"]
@@ -198,8 +205,3 @@ class FixedContextSeq2Seq(RecurrentSeq2Seq):
 
     def read(self, query, memory):
         return memory, {}
-
-
-def _at_least_float32(policy):
-    half = policy.variable_dtype in ("float16", "bfloat16")
-    return "float32" if half else policy.variable_dtype
