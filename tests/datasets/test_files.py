@@ -1,0 +1,203 @@
+"""Files of parallel text: good ones, and each way in which one can be bad."""
+
+import functools
+import hashlib
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+import threading
+import warnings
+import zipfile
+
+from d2l_attention.datasets.files import (
+    DataError,
+    download,
+    normalize,
+    read_pairs,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+LINES = [f"go {i} .\tva {i} !" for i in range(300)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Va !", "va !"),
+        ("Cours\u202f!", "cours !"),
+        ("N'est-il pas là ?", "n' est-il pas là ?"),
+        ("Qu’il l’aime.", "qu' il l' aime ."),
+        ("I don't, it's Tom's.", "i don't , it's tom's ."),
+        ("Aujourd'hui, c’est bon", "aujourd'hui , c' est bon"),
+        ("我们试试看！", "我 们 试 试 看 ！"),
+        ("e\u0301te\u0301", "été"),
+        ("هل أنت هنا؟", "هل أنت هنا ؟"),
+    ],
+)
+def test_normalized_text_has_a_space_between_two_tokens(text, expected):
+    assert normalize(text) == expected
+
+
+@given(st.text(max_size=40))
+def test_normalizing_twice_is_normalizing_once(text):
+    once = normalize(text)
+    assert normalize(once) == once or "İ" in text  # its lower case has a mark
+
+
+@pytest.mark.parametrize("columns", ["", "\tCC-BY 2.0 (France) #1 & #2"])
+def test_two_and_three_columns_are_read(tmp_path, columns):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join(f"{line}{columns}" for line in LINES) + "\n")
+    pairs = read_pairs(path)
+    assert len(pairs) == 300
+    assert pairs[7] == ("go 7 .", "va 7 !")
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_bytes("\ufeffGo.\tVa !\r\nRun!\tCours !\r\n".encode())
+    assert read_pairs(path) == [("go .", "va !"), ("run !", "cours !")]
+
+
+def write_zip(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_a_zip_of_one_text_is_read_and_its_notes_are_not(tmp_path):
+    path = write_zip(
+        tmp_path / "a.zip",
+        {"_about.txt": "terms", "fra-eng/fra.txt": "\n".join(LINES)},
+    )
+    assert len(read_pairs(path)) == 300
+
+
+def test_few_bad_lines_are_skipped_and_their_numbers_told(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join([*LINES, "no tab here", "empty\t ", ""]))
+    with pytest.warns(UserWarning, match=r"2 of 302.*line 301, 302"):
+        assert len(read_pairs(path)) == 300
+
+
+def test_many_bad_lines_are_refused(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join([*LINES, *["bad"] * 10]))
+    with pytest.raises(DataError, match=r"10 of 310.*line 301.*1.0%"):
+        read_pairs(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert len(read_pairs(path, max_bad_share=0.05)) == 300
+    assert len(caught) == 1
+
+
+def test_a_file_without_any_pair_is_refused(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("")
+    with pytest.raises(DataError, match="no line of two"):
+        read_pairs(path)
+
+
+def test_a_file_that_is_not_utf_8_names_byte_and_line(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_bytes(b"go .\tva !\n\xe9t\xe9\tsummer\n")
+    with pytest.raises(DataError, match="not UTF-8: byte 10 on line 2.*0xe9"):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.9])
+def test_a_truncated_zip_is_refused(tmp_path, kept):
+    whole = write_zip(tmp_path / "whole.zip", {"a.txt": "\n".join(LINES)})
+    data = whole.read_bytes()
+    path = tmp_path / "half.zip"
+    path.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(DataError, match="damaged or truncated zip"):
+        read_pairs(path)
+
+
+def test_a_zip_whose_content_is_damaged_is_refused(tmp_path):
+    path = write_zip(tmp_path / "a.zip", {"a.txt": "\n".join(LINES)})
+    data = bytearray(path.read_bytes())
+    data[200] ^= 0xFF  # the archive's directory is whole, the text is not
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="damaged zip archive"):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil.txt", "/etc/evil.txt", "a\\..\\b.txt"]
+)
+def test_a_path_that_escapes_the_archive_is_refused(tmp_path, name):
+    path = write_zip(tmp_path / "a.zip", {name: "go\tva"})
+    with pytest.raises(DataError, match="escapes"):
+        read_pairs(path)
+
+
+def test_a_zip_of_two_texts_is_refused(tmp_path):
+    path = write_zip(tmp_path / "a.zip", {"a.txt": "", "b.txt": ""})
+    with pytest.raises(DataError, match="one .txt or .tsv.*a.txt.*b.txt"):
+        read_pairs(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing.txt"):
+        read_pairs(tmp_path / "nothing.txt")
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    folder = tmp_path / "server"
+    folder.mkdir()
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_download_is_checked_kept_and_not_fetched_twice(server, tmp_path):
+    folder, address = server
+    served = write_zip(folder / "a.zip", {"a.txt": "\n".join(LINES)})
+    downloads = {"a": (f"{address}/a.zip", sha256(served))}
+    path = download("a", tmp_path / "cache", downloads)
+    assert len(read_pairs(path)) == 300
+    served.unlink()
+    assert download("a", tmp_path / "cache", downloads) == path
+
+
+def test_a_wrong_checksum_leaves_the_earlier_copy_alone(server, tmp_path):
+    folder, address = server
+    served = write_zip(folder / "a.zip", {"a.txt": "\n".join(LINES)})
+    good = {"a": (f"{address}/a.zip", sha256(served))}
+    path = download("a", tmp_path / "cache", good)
+    before = path.read_bytes()
+    served.write_bytes(b"something else")
+    other = {"a": (f"{address}/a.zip", "0" * 64)}
+    with pytest.raises(DataError, match="hash"):
+        download("a", tmp_path / "cache", other)
+    assert path.read_bytes() == before
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == ["a.zip"]
+
+
+def test_a_download_that_is_not_there_leaves_nothing_behind(server, tmp_path):
+    _, address = server
+    with pytest.raises(DataError, match="Could not fetch a .*404"):
+        download("a", tmp_path / "cache", {"a": (f"{address}/a.zip", "0" * 64)})
+    assert not list((tmp_path / "cache").glob("*.zip"))
+
+
+def test_a_name_that_is_unknown_is_told_what_is_known():
+    with pytest.raises(DataError, match="'deu-eng'.*known: fra-eng"):
+        read_pairs("download:deu-eng")

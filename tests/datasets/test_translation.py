@@ -1,0 +1,119 @@
+from pathlib import Path
+
+from d2l_attention.datasets import (
+    END,
+    START,
+    DataError,
+    ids_to_text,
+    load_pairs,
+    load_translation,
+    text_to_ids,
+)
+import numpy as np
+import pytest
+
+TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "fra-eng.zip"
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_translation(max_length=8, batch_size=32)
+
+
+def test_labels_are_the_target_one_token_ahead(data):
+    inputs, labels, weights = next(iter(data.train))
+    target, labels = inputs["target"].numpy(), labels.numpy()
+    np.testing.assert_array_equal(
+        target[:, 1:], labels[:, :-1] * (target[:, 1:] > 0)
+    )
+    np.testing.assert_array_equal(weights.numpy(), labels != 0)
+    vocabulary = data.target_vectorizer.get_vocabulary()
+    assert (target[:, 0] == vocabulary.index(START)).all()
+    assert ((labels == vocabulary.index(END)).sum(1) == 1).all()
+
+
+def test_shapes_follow_the_lengths(data):
+    for split, length in zip(data[:4], (8, 8, 8, 16), strict=True):
+        inputs, labels, weights = next(iter(split))
+        assert inputs["source"].shape == (32, length)
+        assert inputs["target"].shape == labels.shape == (32, length + 1)
+        assert weights.dtype == "float32" and labels.dtype == "int32"
+
+
+def test_ids_are_the_text_in_the_order_of_load_pairs(data):
+    pairs = load_pairs(max_length=8).test
+    inputs, labels, _ = next(iter(data.test))
+    assert ids_to_text(labels, data.target_vectorizer) == [
+        target for _, target in pairs[:32]
+    ]
+    assert ids_to_text(inputs["source"], data.source_vectorizer) == [
+        source for source, _ in pairs[:32]
+    ]
+
+
+def test_training_batches_are_shuffled_anew_each_epoch(data):
+    first, second = (next(iter(data.train))[1].numpy() for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+def test_apostrophes_and_brackets_survive_the_vectorizer(data):
+    vocabulary = data.target_vectorizer.get_vocabulary()
+    assert {START, END, "n'", "l'", "est-ce"} <= set(vocabulary)
+    assert vocabulary[:2] == ["", "[UNK]"]
+
+
+def test_unknown_words_become_unk_and_long_text_is_cut(data):
+    ids = text_to_ids(["xyzzy .", ""], data.source_vectorizer, 3)
+    assert ids.dtype == np.int32
+    np.testing.assert_array_equal(ids[0] == 1, [True, False, False])
+    np.testing.assert_array_equal(ids[1], 0)
+    cut = text_to_ids(["a b c d e"], data.source_vectorizer, 3)
+    assert cut.shape == (1, 3)
+
+
+def test_the_vocabulary_can_be_kept_small():
+    data = load_translation(max_length=8, vocab_size=50)
+    assert data.source_vectorizer.vocabulary_size() == 50
+
+
+def write_pairs(path, num_sources):
+    lines = [
+        f"sentence {i}\tphrase {i} {j}"
+        for i in range(num_sources)
+        for j in (0, 1)
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_translations_of_one_source_stay_in_one_split(tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", 50)
+    pairs = load_pairs(path, num_validation=10, num_test=10)
+    sources = [{s for s, _ in split} for split in pairs]
+    assert [len(split) for split in pairs] == [60, 10, 10, 0]
+    assert len(set().union(*sources)) == 50
+
+
+def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", 20)
+    with pytest.raises(DataError, match="20 source sentences.*10 to validate"):
+        load_pairs(path, num_validation=10, num_test=10)
+
+
+def test_chinese_is_split_by_character(tmp_path):
+    path = tmp_path / "cmn.txt"
+    path.write_text(
+        "\n".join(f"try {i} .\t试试{i}。" for i in range(40)), encoding="utf-8"
+    )
+    data = load_translation(
+        path, batch_size=4, num_validation=10, num_test=10, min_frequency=1
+    )
+    vocabulary = data.target_vectorizer.get_vocabulary()
+    assert {"试", "。"} <= set(vocabulary)
+
+
+@pytest.mark.skipif(not TATOEBA.exists(), reason="the real corpus is not here")
+def test_the_real_corpus_loads():
+    pairs = load_pairs(TATOEBA, max_length=10, num_pairs=30_000, num_test=2000)
+    assert len(pairs.test) == 2000 and len(pairs.train) > 20_000
+    assert not {s for s, _ in pairs.train} & {s for s, _ in pairs.test}
