@@ -4,6 +4,7 @@ from d2l_attention.attention_layer import AttentionLayer
 from d2l_attention.masking import masked_softmax
 import keras
 from keras import ops
+import numpy as np
 
 
 def nadaraya_watson(
@@ -35,11 +36,15 @@ def nadaraya_watson(
         weights `(B, T, S)`.
 
     Raises:
-        ValueError: If `width` is a number that is not positive.
+        ValueError: If `width` is a number that is not positive, or query and
+            key differ in size.
     """
-    if isinstance(width, (int, float)) and not width > 0:
+    if np.isscalar(width) and not width > 0:
         raise ValueError(f"`width` must be positive. Received: width={width}.")
-    query, key, value = (ops.convert_to_tensor(x) for x in (query, key, value))
+    query, key, value = (
+        ops.convert_to_tensor(x, keras.config.floatx())
+        for x in (query, key, value)
+    )
     scores = _gaussian_exponent(query, key, 1 / width)
     weights = masked_softmax(scores, attention_mask)
     output = ops.matmul(weights, value)
@@ -48,6 +53,11 @@ def nadaraya_watson(
 
 def _gaussian_exponent(query, key, factor):
     """−½ factor² ‖q − k‖²; the factor is 1/width."""
+    if query.shape[-1] != key.shape[-1]:  # or one feature would broadcast
+        raise ValueError(
+            "Queries and keys must have as many features. Received: query "
+            f"{tuple(query.shape)}, key {tuple(key.shape)}."
+        )
     differences = query[:, :, None, :] - key[:, None, :, :]  # (B, T, S, D)
     return -0.5 * ops.sum(ops.square(differences * factor), axis=-1)
 

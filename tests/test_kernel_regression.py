@@ -102,7 +102,18 @@ def test_the_contract_holds():
     check_layer(NWKernelRegression, attention_inputs(key_size=7))
 
 
-@pytest.mark.parametrize("width", [0, -1.0])
+@pytest.mark.parametrize("width", [0, -1.0, np.float32(-2)])
 def test_a_width_must_be_positive(width):
     with pytest.raises(ValueError, match=f"width={width}"):
         nadaraya_watson(QUERY, KEY, VALUE, width)
+
+
+def test_sizes_that_would_broadcast_are_refused():
+    with pytest.raises(ValueError, match=r"query \(2, 3, 1\), key \(2, 7, 5\)"):
+        nadaraya_watson(QUERY[..., :1], KEY, VALUE)
+
+
+def test_whole_numbers_are_numbers():
+    x = np.array([[[0], [2], [4]]])
+    output = to_numpy(nadaraya_watson(x, x, x))
+    np.testing.assert_allclose(output[0, 1], 2.0, atol=1e-6)

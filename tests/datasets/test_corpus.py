@@ -12,7 +12,8 @@ import pytest
 
 DATA = Path(__file__).parents[2] / "data"
 UPOS = set(
-    "ADJ ADP ADV AUX CCONJ DET NOUN NUM PART PRON PROPN PUNCT SCONJ VERB".split()
+    "ADJ ADP ADV AUX CCONJ DET NOUN NUM PART PRON PROPN PUNCT SCONJ "
+    "VERB".split()
 )
 
 

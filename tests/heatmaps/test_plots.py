@@ -1,0 +1,157 @@
+import re
+
+from d2l_attention.heatmaps import (
+    display_figure,
+    plot_alignment,
+    plot_attention,
+    show_heatmaps,
+)
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+matplotlib.use("agg")
+WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(5), size=3)
+QUERIES, KEYS = ["a", "b", "c"], ["v", "w", "x", "y", "z"]
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def images(figure):
+    return [image for axes in figure.axes for image in axes.images]
+
+
+def draw(figure):
+    figure.canvas.draw()  # an error in a label shows itself only here
+
+
+def test_the_colour_bar_is_true_for_every_panel():
+    """In the documents' version each panel has its own scale."""
+    flat, sharp = np.full((4, 4), 0.25), np.eye(4)
+    figure = show_heatmaps(np.stack([flat, sharp])[None], "keys", "queries")
+    bar = figure.axes[-1]
+    assert {image.get_clim() for image in images(figure)} == {(0.0, 1.0)}
+    assert bar.get_ylim() == (0.0, 1.0)
+
+
+def test_the_grid_is_labelled_at_its_edges():
+    figure = show_heatmaps(
+        np.random.default_rng(0).random((2, 3, 5, 7)),
+        "Keys",
+        "Queries",
+        titles=["one", "two", "three"],
+        figsize=(2, 1),
+    )
+    grid = np.array(figure.axes[:6]).reshape(2, 3)
+    assert [axes.get_xlabel() for axes in grid[1]] == ["Keys"] * 3
+    assert [axes.get_ylabel() for axes in grid[:, 0]] == ["Queries"] * 2
+    assert [axes.get_title() for axes in grid[0]] == ["one", "two", "three"]
+    assert not any(axes.get_xlabel() for axes in grid[0])
+    draw(figure)
+
+
+def test_a_grid_of_another_rank_or_with_too_few_titles_is_refused():
+    with pytest.raises(ValueError, match=r"4 axes.*\(3, 5\)"):
+        show_heatmaps(WEIGHTS, "k", "q")
+    with pytest.raises(ValueError, match="each of 2 columns"):
+        show_heatmaps(np.zeros((1, 2, 3, 3)), "k", "q", titles=["one"])
+
+
+def test_tokens_label_rows_and_columns():
+    axes = plot_attention(WEIGHTS, QUERIES, KEYS)
+    assert [text.get_text() for text in axes.get_yticklabels()] == QUERIES
+    assert [text.get_text() for text in axes.get_xticklabels()] == KEYS
+    (image,) = axes.images
+    np.testing.assert_allclose(image.get_array(), WEIGHTS)
+    assert image.get_clim() == (0.0, WEIGHTS.max())
+    draw(axes.figure)
+
+
+def test_masked_cells_are_hatched_and_have_no_colour():
+    mask = np.tri(3, 5, 1, dtype=bool)
+    axes = plot_attention(WEIGHTS, QUERIES, KEYS, mask=mask)
+    np.testing.assert_array_equal(axes.images[0].get_array().mask, ~mask)
+    assert [patch.get_hatch() for patch in axes.patches] == ["////"]
+    assert axes.images[0].get_clim()[1] == WEIGHTS[mask].max()
+    assert not plot_attention(WEIGHTS, mask=np.ones((3, 5))).patches
+
+
+@pytest.mark.parametrize("token", [r"$\frac$", "$x_1$", "a$b$c", "_", "^{"])
+def test_tokens_are_not_mathematics(token):
+    axes = plot_attention(np.eye(1), [token], [token], title=token)
+    draw(axes.figure)
+    assert axes.get_yticklabels()[0].get_text() == token
+
+
+def test_many_ticks_are_thinned_and_stay_with_their_cells():
+    tokens = [f"t{i}" for i in range(130)]
+    axes = plot_attention(np.eye(130), tokens, tokens, max_ticks=20)
+    labels = [text.get_text() for text in axes.get_xticklabels()]
+    assert len(labels) <= 20
+    assert labels == [tokens[int(x)] for x in axes.get_xticks()]
+
+
+def test_chinese_tokens_take_a_font_that_has_them_or_say_so(recwarn):
+    axes = plot_attention(np.eye(2), ["注意", "力"], ["注意", "力"])
+    families = axes.get_xticklabels()[0].get_fontfamily()
+    known = {font.name for font in matplotlib.font_manager.fontManager.ttflist}
+    if any("CJK" in name for name in known):
+        assert any("CJK" in name for name in families)
+    else:
+        assert "No font for Chinese" in str(recwarn[0].message)
+
+
+def test_it_draws_where_it_is_told():
+    _, (left, right) = plt.subplots(1, 2)
+    assert plot_attention(WEIGHTS, ax=right, colorbar=False) is right
+    assert not left.images and len(right.images) == 1
+
+
+def test_tokens_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="query token.*3 rows.*2 tokens"):
+        plot_attention(WEIGHTS, ["a", "b"])
+    with pytest.raises(ValueError, match=r"2 axes.*\(1, 3, 5\)"):
+        plot_attention(WEIGHTS[None])
+
+
+def test_an_alignment_frames_its_links_and_drops_padding():
+    axes = plot_alignment(
+        WEIGHTS, KEYS[:4], QUERIES[:2], sure={(0, 1)}, possible=[(3, 0)]
+    )
+    assert axes.images[0].get_array().shape == (2, 4)
+    frames = {patch.get_xy(): patch.get_linestyle() for patch in axes.patches}
+    assert frames == {(-0.5, 0.5): "-", (2.5, -0.5): ":"}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("source", "target")
+    draw(axes.figure)
+
+
+def test_a_link_outside_or_too_many_tokens_are_refused():
+    with pytest.raises(ValueError, match="link 5-0"):
+        plot_alignment(WEIGHTS, KEYS, QUERIES, sure={(5, 0)})
+    with pytest.raises(ValueError, match="4 target and 5 source"):
+        plot_alignment(WEIGHTS, KEYS, [*QUERIES, "d"])
+
+
+def test_a_displayed_figure_has_its_text_and_is_closed():
+    axes = plot_attention(WEIGHTS)
+    picture = display_figure(axes, 'rows "a" & <b>')._repr_html_()
+    assert re.match(
+        r'<img alt="rows &quot;a&quot; &amp; &lt;b&gt;" '
+        r'src="data:image/png;base64,[A-Za-z0-9+/=]{500,}">$',
+        picture,
+    )
+    assert not plt.get_fignums()
+    with pytest.raises(ValueError, match="alt"):
+        display_figure(plt.figure(), " ")
+
+
+def test_the_same_figure_is_the_same_bytes():
+    pictures = {
+        display_figure(plot_attention(WEIGHTS), "x").data for _ in range(2)
+    }
+    assert len(pictures) == 1

@@ -1,0 +1,112 @@
+"""The build: sources become notebooks, and a stale one is found."""
+
+from pathlib import Path
+import sys
+
+import nbformat
+import pytest
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+sys.path.insert(0, str(NOTEBOOKS))
+import build  # noqa: E402
+
+SOURCE = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+# Title
+
++++ {"lang": "zh"}
+
+# 标题
+
+```{code-cell}
+x = 1 + 1
+x
+```
+
+```{code-cell}
+:tags: [exercise]
+
+def double(x):
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION
+```
+
+```{code-cell}
+:tags: [check]
+
+assert double(3) == 6
+```
+"""
+
+
+@pytest.mark.parametrize(
+    "source", build.sources([]), ids=lambda source: source.stem
+)
+def test_every_chapter_is_built_from_its_source(source):
+    assert build.problems(source) == []
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+    (tmp_path / "source").mkdir()
+    source = tmp_path / "source" / "01_test.md"
+    source.write_text(SOURCE, encoding="utf-8")
+    return source
+
+
+def test_a_built_notebook_is_what_a_reader_should_meet(chapter):
+    assert build.problems(chapter) == ["01_test.ipynb is not built"]
+    build.build(chapter)
+    assert build.problems(chapter) == []
+    notebook = nbformat.read(build.target(chapter), as_version=4)
+    title, code, stub, check, solution = notebook.cells
+    assert code.outputs[0]["data"]["text/plain"] == "2"
+    assert "..." in stub.source and "return" not in stub.source
+    assert stub.execution_count is None and check.execution_count is None
+    assert "<summary>Solution</summary>" in solution.source
+    assert "return 2 * x" in solution.source
+    assert "标题" not in title.source  # another edition's
+
+
+def test_building_twice_gives_the_same_bytes(chapter):
+    build.build(chapter)
+    first = build.target(chapter).read_bytes()
+    build.build(chapter)
+    assert build.target(chapter).read_bytes() == first
+
+
+def test_a_source_that_changed_is_noticed(chapter):
+    build.build(chapter)
+    chapter.write_text(SOURCE.replace("1 + 1", "1 + 2"), encoding="utf-8")
+    assert "was not built from" in build.problems(chapter)[0]
+
+
+def test_a_cell_that_never_ran_is_noticed(chapter):
+    build.build(chapter)
+    path = build.target(chapter)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].execution_count = None
+    notebook.cells[1].outputs = []
+    nbformat.write(notebook, path)
+    assert build.problems(chapter) == ["01_test.ipynb: cell 1 never ran"]
+
+
+def test_a_failing_build_leaves_the_earlier_notebook(chapter):
+    build.build(chapter)
+    before = build.target(chapter).read_bytes()
+    chapter.write_text(SOURCE.replace("1 + 1", "1 / 0"), encoding="utf-8")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        build.build(chapter)
+    assert build.target(chapter).read_bytes() == before

@@ -1,0 +1,47 @@
+"""No log line of TensorFlow reaches a reader's notebook."""
+
+import subprocess
+import sys
+
+from d2l_attention._quiet import hold_stderr, in_notebook
+from nbclient import NotebookClient
+import nbformat
+import pytest
+
+CELL = """
+from d2l_attention import AdditiveAttention
+import keras
+import numpy as np
+model = keras.Sequential([keras.layers.Dense(3)])
+model.compile("sgd", "mse", jit_compile=True)
+history = model.fit(np.ones((2, 2)), np.ones((2, 3)), verbose=0)
+"""
+
+
+def test_a_notebook_shows_no_log_line(monkeypatch):
+    # ipykernel does not capture descriptor 2 while it believes in pytest
+    monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    cell = nbformat.v4.new_code_cell(CELL)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(notebook, timeout=120).execute()
+    assert notebook.cells[0].outputs == []
+
+
+def test_outside_a_notebook_nothing_is_touched():
+    assert not in_notebook()
+    code = "import d2l_attention, os, sys; os.write(2, b'heard')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert done.stderr.endswith(b"heard")
+
+
+def test_what_was_held_is_replayed_on_an_error(capfd):
+    import os
+
+    with hold_stderr():
+        os.write(2, b"noise")
+    with pytest.raises(RuntimeError), hold_stderr():
+        os.write(2, b"signal")
+        raise RuntimeError
+    os.write(2, b"after")
+    assert capfd.readouterr().err == "signalafter"
