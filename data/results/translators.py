@@ -139,9 +139,9 @@ def main():
     parser.add_argument("--num-pairs", type=int)
     parser.add_argument("--num-test", type=int, default=1000)
     parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--learning-rate", type=float, default=5e-3)
+    parser.add_argument("--learning-rate", type=float, default=6e-3)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     length = arguments.max_length
@@ -151,13 +151,13 @@ def main():
         "num_test": arguments.num_test,
     }
     pairs = load_pairs(arguments.path, **options)
-    data = load_translation(arguments.path, batch_size=128, **options)
+    data = load_translation(arguments.path, batch_size=64, **options)
     out = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     out.writeheader()
     others = {}
     for make_model, factor in MODELS:
         dim = int(arguments.dim * factor)
-        steps = len(pairs.train) // 128
+        steps = len(pairs.train) // 64
         model, speed = train(make_model, dim, data, steps, arguments)
         for split, size in (("test", length), ("long_test", 2 * length)):
             chosen = getattr(pairs, split)
