@@ -3,8 +3,8 @@
 Nothing here imports a layer of this package.
 """
 
+from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.plots import (
-    display_figure,
     plot_alignment,
     plot_attention,
     show_heatmaps,

@@ -4,30 +4,10 @@ Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
 read; rows are queries, columns are keys.
 """
 
-import base64
-import html
-import io
-import unicodedata
-import warnings
-
-import matplotlib
-from matplotlib import font_manager
-from matplotlib.patches import Patch, Rectangle
+from d2l_attention.heatmaps.tokens import label_axis
+from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
 import numpy as np
-
-# Fonts with Chinese, Japanese and Korean glyphs, as the systems name them.
-_CJK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Microsoft YaHei",
-    "SimHei",
-    "WenQuanYi Zen Hei",
-    "Arial Unicode MS",
-)
 
 
 def show_heatmaps(
@@ -159,8 +139,8 @@ def plot_attention(
     )
     if mask is not None and not mask.all():
         _hatch(ax, weights.shape)
-    _label(ax.yaxis, query_tokens, weights.shape[0], "query", max_ticks)
-    _label(ax.xaxis, key_tokens, weights.shape[1], "key", max_ticks)
+    label_axis(ax.yaxis, query_tokens, weights.shape[0], "query", max_ticks)
+    label_axis(ax.xaxis, key_tokens, weights.shape[1], "key", max_ticks)
     ax.set(xlabel="keys", ylabel="queries")
     if title is not None:
         ax.set_title(title, parse_math=False)
@@ -203,73 +183,22 @@ def plot_alignment(
     ax = plot_attention(
         weights[: size[0], : size[1]], target_tokens, source_tokens, ax=ax
     )
-    ax.set(xlabel="source", ylabel="target")
-    kinds = (("sure", sure, "-"), ("possible", possible, ":"))
-    frames = []
-    for name, links, style in kinds:
-        frame = {"fill": False, "ec": "tab:red", "lw": 1.8, "ls": style}
+    kinds = (("red", "gold", sure, "-"), ("dotted", "possible", possible, ":"))
+    notes = []
+    for look, kind, links, style in kinds:
         for source, target in sorted(links):
             if not (0 <= target < size[0] and 0 <= source < size[1]):
                 raise ValueError(
                     f"The link {source}-{target} lies outside {size[1]} "
                     f"source and {size[0]} target tokens."
                 )
+            frame = {"fill": False, "ec": "tab:red", "lw": 1.8, "ls": style}
             ax.add_patch(Rectangle((source - 0.5, target - 0.5), 1, 1, **frame))
         if links:
-            frames.append(Patch(label=f"{name} gold link", **frame))
-    if frames:
-        ax.legend(
-            handles=frames,
-            loc="upper left",
-            bbox_to_anchor=(0, -0.02),
-            bbox_transform=ax.transAxes,
-            frameon=False,
-        )
+            notes.append(f"{look} frame: {kind} link")
+    note = f"\n({', '.join(notes)})" if notes else ""
+    ax.set(xlabel=f"source{note}", ylabel="target")
     return ax
-
-
-def display_figure(figure, alt):
-    """Show a figure with a text for those who cannot see it.
-
-    A notebook keeps the description wherever it is read: it is the `alt` of
-    an `<img>` that holds the picture itself. The figure is closed.
-
-    Args:
-        figure: A `matplotlib.figure.Figure`, or `Axes` of one.
-        alt: Str, what the figure shows.
-
-    Returns:
-        An object that IPython displays; its `data` is the HTML.
-
-    Raises:
-        ValueError: If `alt` is empty.
-    """
-    if not alt.strip():
-        raise ValueError(f"`alt` must describe the figure. Received: {alt!r}.")
-    figure = getattr(figure, "figure", figure)
-    buffer = io.BytesIO()
-    # Without a date and a version the same figure is the same bytes.
-    figure.savefig(
-        buffer, dpi=100, bbox_inches="tight", metadata={"Software": None}
-    )
-    plt.close(figure)
-    picture = base64.b64encode(buffer.getvalue()).decode()
-    return _Picture(
-        f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{picture}">'
-    )
-
-
-class _Picture:
-    """HTML that shows itself in a notebook."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def _repr_html_(self):
-        return self.data
-
-    def __repr__(self):
-        return "<picture>"
 
 
 def _to_numpy(array, name, num_axes):
@@ -309,42 +238,3 @@ def _hatch(ax, shape):
             zorder=-1,
         )
     )
-
-
-def _label(axis, tokens, size, name, max_ticks):
-    if tokens is None:
-        axis.get_major_locator().set_params(integer=True)
-        return
-    tokens = [str(token) for token in tokens]
-    if len(tokens) != size:
-        raise ValueError(
-            f"There must be one {name} token for each of {size} rows or "
-            f"columns. Received: {len(tokens)} tokens."
-        )
-    every = -(-size // max_ticks)
-    positions = range(0, size, every)
-    options = {"parse_math": False}
-    if any(_is_cjk(token) for token in tokens):
-        options["fontfamily"] = _fonts_with_cjk()
-    axis.set_ticks(positions, [tokens[i] for i in positions], **options)
-    if axis.axis_name == "x" and max(map(len, tokens)) > 1:
-        axis.set_tick_params(rotation=90)
-
-
-def _is_cjk(text):
-    return any(
-        unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA"))
-        for char in text
-    )
-
-
-def _fonts_with_cjk():
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    found = [name for name in _CJK_FONTS if name in known]
-    if not found:
-        warnings.warn(
-            "No font for Chinese or Japanese was found; install one, for "
-            f"instance {_CJK_FONTS[0]}.",
-            stacklevel=4,
-        )
-    return [*matplotlib.rcParams["font.family"], *found[:1]]

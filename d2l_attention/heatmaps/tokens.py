@@ -1,0 +1,60 @@
+"""Tokens as tick labels: any script, never mathematics, never too many."""
+
+import unicodedata
+import warnings
+
+import matplotlib
+from matplotlib import font_manager
+
+# Fonts with Chinese, Japanese and Korean glyphs, as the systems name them.
+_CJK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Microsoft YaHei",
+    "SimHei",
+    "WenQuanYi Zen Hei",
+    "Arial Unicode MS",
+)
+
+
+def label_axis(axis, tokens, size, name, max_ticks):
+    """Label `size` cells with `tokens`, or number them if there are none."""
+    if tokens is None:
+        axis.get_major_locator().set_params(integer=True)
+        return
+    tokens = [str(token) for token in tokens]
+    if len(tokens) != size:
+        raise ValueError(
+            f"There must be one {name} token for each of {size} rows or "
+            f"columns. Received: {len(tokens)} tokens."
+        )
+    every = -(-size // max_ticks)
+    positions = range(0, size, every)
+    options = {"parse_math": False}
+    if any(_is_cjk(token) for token in tokens):
+        options["fontfamily"] = _fonts_with_cjk()
+    axis.set_ticks(positions, [tokens[i] for i in positions], **options)
+    if axis.axis_name == "x" and max(map(len, tokens)) > 1:
+        axis.set_tick_params(rotation=90)
+
+
+def _is_cjk(text):
+    return any(
+        unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA"))
+        for char in text
+    )
+
+
+def _fonts_with_cjk():
+    known = {font.name for font in font_manager.fontManager.ttflist}
+    found = [name for name in _CJK_FONTS if name in known]
+    if not found:
+        warnings.warn(
+            "No font for Chinese or Japanese was found; install one, for "
+            f"instance {_CJK_FONTS[0]}.",
+            stacklevel=4,
+        )
+    return [*matplotlib.rcParams["font.family"], *found[:1]]
