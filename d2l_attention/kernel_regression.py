@@ -59,7 +59,8 @@ def _gaussian_exponent(query, key, factor):
             f"{tuple(query.shape)}, key {tuple(key.shape)}."
         )
     differences = query[:, :, None, :] - key[:, None, :, :]  # (B, T, S, D)
-    return -0.5 * ops.sum(ops.square(differences * factor), axis=-1)
+    scaled = ops.multiply(differences, factor)
+    return -0.5 * ops.sum(ops.square(scaled), axis=-1)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

@@ -101,7 +101,7 @@ class GRUWeights(NamedTuple):
     @classmethod
     def of(cls, cell):
         kernel, recurrent_kernel, bias = (
-            ops.convert_to_tensor(variable.value)  # in the compute dtype
+            ops.cast(variable.value, cell.compute_dtype)
             for variable in (cell.kernel, cell.recurrent_kernel, cell.bias)
         )
         bias, recurrent_bias = ops.unstack(bias)
