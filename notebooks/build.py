@@ -94,7 +94,7 @@ def build(source):
     started = time.perf_counter()
     NotebookClient(
         notebook,
-        timeout=300,
+        timeout=600,
         record_timing=False,
         coalesce_streams=True,
         skip_cells_with_tag="nbval-skip",

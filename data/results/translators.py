@@ -143,6 +143,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--learning-rate", type=float, default=6e-3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="the name of one of the models")
     arguments = parser.parse_args()
     length = arguments.max_length
     options = {
@@ -156,6 +157,8 @@ def main():
     out.writeheader()
     others = {}
     for make_model, factor in MODELS:
+        if arguments.only not in (None, make_model.__name__):
+            continue
         dim = int(arguments.dim * factor)
         steps = len(pairs.train) // 64
         model, speed = train(make_model, dim, data, steps, arguments)
