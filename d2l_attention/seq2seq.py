@@ -61,11 +61,13 @@ class Seq2Seq(keras.Model):
         self.dropout = dropout
         policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
-        self.source_embedding = keras.layers.Embedding(
-            source_vocab_size, dim, **policy
-        )
-        self.target_embedding = keras.layers.Embedding(
-            target_vocab_size, dim, **policy
+        # Keras's default, at most 0.05, is small beside a state: chapter 05's
+        # model then needs more epochs (BLEU 93.0 for 94.8 after eight).
+        self.source_embedding, self.target_embedding = (
+            keras.layers.Embedding(
+                size, dim, keras.initializers.RandomNormal(stddev=0.3), **policy
+            )
+            for size in (source_vocab_size, target_vocab_size)
         )
         # Under mixed precision the logits stay float32, or the loss is rough.
         self.output_layer = keras.layers.Dense(

@@ -5,7 +5,9 @@
         --max-length 10 --num-test 2000 --epochs 12
 
 Both models see the same batches for the same number of epochs. The one
-without attention is a little wider, so that it has no fewer parameters.
+without attention is a little wider, so that it has no fewer parameters. Each
+is trained at every learning rate; the one whose translations of the
+validation split have the highest BLEU is scored.
 """
 
 import argparse
@@ -33,13 +35,14 @@ import numpy as np
 
 MODELS = ((FixedContextSeq2Seq, 1.0625), (BahdanauSeq2Seq, 1.0))
 COLUMNS = (
-    "model,seed,parameters,epochs,tokens_per_second,split,target_tokens,"
+    "model,seed,parameters,epochs,learning_rate,validation_bleu,"
+    "tokens_per_second,split,target_tokens,"
     "sentences,bleu,bleu_low,bleu_high,chrf,chrf_low,chrf_high,"
     "alignment_error_rate,p_value"
 ).split(",")
 
 
-def train(make_model, dim, data, steps, arguments):
+def train(make_model, dim, data, learning_rate, steps, arguments):
     """A trained model, and the target tokens it saw a second."""
     keras.utils.set_random_seed(arguments.seed)
     model = make_model(
@@ -50,7 +53,7 @@ def train(make_model, dim, data, steps, arguments):
         dropout=arguments.dropout,
     )
     rate = keras.optimizers.schedules.CosineDecay(
-        arguments.learning_rate, arguments.epochs * steps, alpha=0.01
+        learning_rate, arguments.epochs * steps, alpha=0.01
     )
     model.compile(
         keras.optimizers.Adam(rate, clipnorm=1.0),
@@ -139,9 +142,11 @@ def main():
     parser.add_argument("--num-pairs", type=int)
     parser.add_argument("--num-test", type=int, default=1000)
     parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--learning-rate", type=float, default=6e-3)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument(
+        "--learning-rate", type=float, nargs="+", default=[3e-3, 5e-3, 7e-3]
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="the name of one of the models")
     arguments = parser.parse_args()
@@ -161,13 +166,25 @@ def main():
             continue
         dim = int(arguments.dim * factor)
         steps = len(pairs.train) // 64
-        model, speed = train(make_model, dim, data, steps, arguments)
+        trials = []
+        for learning_rate in arguments.learning_rate:
+            model, speed = train(
+                make_model, dim, data, learning_rate, steps, arguments
+            )
+            found = translate(model, pairs.validation, data, length, length + 8)
+            score = bleu(found, [target for _, target in pairs.validation])
+            trials.append((score.score, learning_rate, speed, model))
+        validation_bleu, learning_rate, speed, model = max(
+            trials, key=lambda trial: trial[0]
+        )
         for split, size in (("test", length), ("long_test", 2 * length)):
             chosen = getattr(pairs, split)
             found = translate(model, chosen, data, size, size + 8)
             facts = {
                 "seed": arguments.seed,
                 "epochs": arguments.epochs,
+                "learning_rate": learning_rate,
+                "validation_bleu": round(validation_bleu, 2),
                 "tokens_per_second": round(speed),
             }
             if make_model is BahdanauSeq2Seq and arguments.path is None:
