@@ -5,6 +5,12 @@ from d2l_attention._quiet import import_backend
 import_backend()
 
 from d2l_attention.bahdanau import BahdanauSeq2Seq  # noqa: E402
+from d2l_attention.blocks import (  # noqa: E402
+    AddNorm,
+    PositionWiseFFN,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder  # noqa: E402
 from d2l_attention.kernel_regression import (  # noqa: E402
     NWKernelRegression,
@@ -15,6 +21,15 @@ from d2l_attention.masking import (  # noqa: E402
     masked_softmax,
     padding_mask,
     window_mask,
+)
+from d2l_attention.multi_head import (  # noqa: E402
+    MultiHeadAttention,
+    multi_head_scores,
+)
+from d2l_attention.positional_encoding import (  # noqa: E402
+    LearnedPositionalEncoding,
+    PositionalEncoding,
+    sinusoidal_encoding,
 )
 from d2l_attention.scoring import (  # noqa: E402
     AdditiveAttention,
@@ -29,8 +44,14 @@ from d2l_attention.scoring import (  # noqa: E402
     scaled_dot_product_scores,
 )
 from d2l_attention.seq2seq import FixedContextSeq2Seq  # noqa: E402
+from d2l_attention.transformer import (  # noqa: E402
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 
 __all__ = [
+    "AddNorm",
     "AdditiveAttention",
     "BahdanauSeq2Seq",
     "BeamDecoder",
@@ -39,7 +60,16 @@ __all__ = [
     "DotProductAttention",
     "FixedContextSeq2Seq",
     "GreedyDecoder",
+    "LearnedPositionalEncoding",
+    "MultiHeadAttention",
     "NWKernelRegression",
+    "PositionWiseFFN",
+    "PositionalEncoding",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderBlock",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
     "additive_scores",
     "bilinear_scores",
     "causal_mask",
@@ -47,8 +77,10 @@ __all__ = [
     "dot_product_scores",
     "gaussian_scores",
     "masked_softmax",
+    "multi_head_scores",
     "nadaraya_watson",
     "padding_mask",
     "scaled_dot_product_scores",
+    "sinusoidal_encoding",
     "window_mask",
 ]

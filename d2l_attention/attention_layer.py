@@ -61,6 +61,10 @@ class AttentionLayer(keras.Layer):
         """What `score` needs to know of the keys."""
         return key
 
+    def project_value(self, value):
+        """What is averaged."""
+        return value
+
     def score(self, query, key):
         """Scores `(B, T, S)` of projected queries and keys."""
         raise NotImplementedError
@@ -93,7 +97,7 @@ class AttentionLayer(keras.Layer):
         output, weights = self.attend(
             self.project_query(query),
             self.project_key(key),
-            value,
+            self.project_value(value),
             merge_masks(attention_mask, key_mask),
             training,
         )
@@ -132,12 +136,4 @@ def _check_shapes(query, key, value):
         raise ValueError(
             "There must be one value for each key. Received: "
             f"key {key}, value {value}."
-        )
-
-
-def check_positive(name, value):
-    """Refuse a size that is not a positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"`{name}` must be a positive integer. Received: {name}={value!r}."
         )

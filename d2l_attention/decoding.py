@@ -4,7 +4,7 @@ Both decoders know the step protocol alone, `start` and `step`, and serve any
 model that has it.
 """
 
-from d2l_attention.attention_layer import check_positive
+from d2l_attention._checks import check_positive
 import keras
 from keras import ops, tree
 

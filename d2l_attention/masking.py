@@ -136,17 +136,21 @@ def merge_masks(attention_mask=None, key_mask=None):
     """Join a mask of pairs with a mask of keys.
 
     Args:
-        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`.
+        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`; for
+            layers with heads also `(B, H, T, S)`.
         key_mask: Bool tensor `(B, S)`.
 
     Returns:
-        Bool tensor that broadcasts to `(B, T, S)`, or None if both are None.
+        Bool tensor that broadcasts to `(B, T, S)` or `(B, H, T, S)`, or None
+        if both are None.
     """
     if key_mask is None:
         return attention_mask
     key_mask = ops.convert_to_tensor(key_mask)[:, None, :]
     if attention_mask is None:
         return key_mask
+    if len(attention_mask.shape) == 4:
+        key_mask = key_mask[:, None]
     return ops.logical_and(attention_mask, key_mask)
 
 

@@ -3,7 +3,8 @@
 The functions are the equations; each layer owns the parameters of one.
 """
 
-from d2l_attention.attention_layer import AttentionLayer, check_positive
+from d2l_attention._checks import check_positive
+from d2l_attention.attention_layer import AttentionLayer
 import keras
 from keras import ops
 

@@ -10,14 +10,19 @@ import pytest
 
 PACKAGE = Path(d2l_attention.__file__).parent
 FLOORS = {
+    "_checks": 0,
     "_quiet": 0,
     "masking": 1,
+    "positional_encoding": 1,
     "attention_layer": 2,
     "recurrence": 2,
     "kernel_regression": 3,
+    "multi_head": 3,
     "scoring": 3,
+    "blocks": 4,
     "seq2seq": 4,
     "bahdanau": 5,
+    "transformer": 5,
     "decoding": 6,
 }
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "source"}

@@ -1,13 +1,17 @@
 """What every sequence-to-sequence model must do; each model is a parameter."""
 
 from contract import to_numpy
-from d2l_attention import BahdanauSeq2Seq, FixedContextSeq2Seq
+from d2l_attention import (
+    BahdanauSeq2Seq,
+    FixedContextSeq2Seq,
+    Transformer,
+)
 import keras
 from keras import ops
 import numpy as np
 import pytest
 
-MODELS = [FixedContextSeq2Seq, BahdanauSeq2Seq]
+MODELS = [FixedContextSeq2Seq, BahdanauSeq2Seq, Transformer]
 SOURCE = np.array([[5, 3, 9, 2, 0, 0], [7, 1, 4, 8, 6, 2]], "int32")
 TARGET = np.array([[2, 9, 4, 7, 3], [2, 5, 8, 0, 0]], "int32")
 INPUTS = {"source": SOURCE, "target": TARGET}
@@ -15,7 +19,7 @@ INPUTS = {"source": SOURCE, "target": TARGET}
 
 def make(model, **options):
     keras.utils.set_random_seed(0)
-    options = {"dim": 7, "num_layers": 2, **options}
+    options = {"dim": 8, "num_layers": 2, **options}
     model = model(source_vocab_size=11, target_vocab_size=13, **options)
     model.build({"source": (None, None), "target": (None, None)})
     return model

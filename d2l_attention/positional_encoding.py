@@ -1,0 +1,103 @@
+"""Where a token stands, as a vector that is added to it.
+
+Without it self-attention does not know the order of its tokens.
+"""
+
+from d2l_attention._checks import check_positive
+import keras
+from keras import ops
+import numpy as np
+
+
+def sinusoidal_encoding(length, dim):
+    """Sines and cosines of the position, a wavelength for each pair of them.
+
+        P[t, 2j] = sin(t / 10000^(2j/D)),  P[t, 2j + 1] = cos(t / 10000^(2j/D))
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.5; documents
+    001 (positional encoding) and 002.
+
+    Args:
+        length: Int, number of positions T.
+        dim: Int, number of features D; an odd D lacks the last cosine.
+
+    Returns:
+        float32 array `(T, D)`.
+    """
+    pairs = np.arange(0, dim, 2)
+    angles = np.arange(length)[:, None] / 10000 ** (pairs / dim)
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return waves.reshape(length, -1)[:, :dim].astype("float32")
+
+
+class _PositionalEncoding(keras.Layer):
+    """What both encodings share: rows `start … start + T − 1` of a table.
+
+    Args:
+        max_length: Positive int, number of positions.
+
+    Call arguments:
+        x: Float tensor `(B, T, D)`.
+        start: Int or int tensor (), position of the first token of `x`; a
+            decoder that feeds one token at a time passes its step.
+
+    Returns:
+        Float tensor `(B, T, D)`.
+
+    Raises:
+        ValueError: If `max_length` is not positive, or the tokens do not fit
+            into it. (Where `start` or T is known only in the graph, a
+            position behind the last is read as the last.)
+    """
+
+    def __init__(self, max_length=1000, **kwargs):
+        super().__init__(**kwargs)
+        check_positive("max_length", max_length)
+        self.max_length = max_length
+        self.supports_masking = True
+
+    def call(self, x, start=0):
+        length = x.shape[1]
+        if isinstance(start, int) and length is not None:
+            if start < 0 or start + length > self.max_length:
+                raise ValueError(
+                    f"There are {self.max_length} positions. Received: "
+                    f"{length} tokens from position {start} on."
+                )
+            rows = self.table[start : start + length]
+        else:
+            positions = start + ops.arange(ops.shape(x)[1], dtype="int32")
+            last = self.max_length - 1
+            rows = ops.take(self.table, ops.minimum(positions, last), axis=0)
+        return x + ops.cast(rows, x.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "max_length": self.max_length}
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class PositionalEncoding(_PositionalEncoding):
+    """Adds `sinusoidal_encoding`: no parameters, every position known.
+
+    Source: see `sinusoidal_encoding`. Args, call arguments, returns and
+    errors: see `_PositionalEncoding`.
+    """
+
+    def build(self, input_shape):
+        self.table = sinusoidal_encoding(self.max_length, input_shape[-1])
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class LearnedPositionalEncoding(_PositionalEncoding):
+    """Adds a learned vector for each position.
+
+    Source: Gehring et al. (2017), arXiv:1705.03122, section 3.1; document
+    002. Args, call arguments, returns and errors: see `_PositionalEncoding`.
+    """
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            (self.max_length, input_shape[-1]),
+            keras.initializers.RandomNormal(stddev=0.02),
+            name="table",
+        )
