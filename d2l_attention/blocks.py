@@ -184,7 +184,7 @@ class _TransformerBlock(keras.Layer):
     def _add_norm(self):
         return AddNorm(self.dropout, self.epsilon, dtype=self.dtype_policy)
 
-    def build(self, x_shape, *other_shapes):
+    def build(self, x_shape):
         if x_shape[-1] != self.dim:
             raise ValueError(
                 f"The block was made for dim={self.dim}. Received: input "

@@ -27,7 +27,8 @@ class _Decoder(keras.Model):
 
     Raises:
         ValueError: If the model has no step protocol, `max_length` is not
-            positive, or a special id is 0 or negative.
+            positive or exceeds that of the model, or a special id is 0 or
+            negative.
     """
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
@@ -40,6 +41,12 @@ class _Decoder(keras.Model):
         check_positive("start_id", start_id)
         check_positive("end_id", end_id)
         check_positive("max_length", max_length)
+        positions = getattr(model, "max_length", max_length)
+        if max_length > positions:
+            raise ValueError(
+                "The model has too few positions for so many tokens. Received: "
+                f"max_length={max_length}, and the model has {positions}."
+            )
         self.model = model
         self.start_id = start_id
         self.end_id = end_id

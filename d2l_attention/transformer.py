@@ -60,12 +60,6 @@ class _Stack(keras.Layer):
             for i in range(num_layers)
         ]
 
-    def build(self, x_shape, encoded_shape=None):
-        self.positions.build(x_shape)
-        shapes = (x_shape, encoded_shape)
-        for block in self.blocks:
-            block.build(*(shape for shape in shapes if shape is not None))
-
     def get_config(self):
         return {**super().get_config(), **self.sizes}
 
@@ -90,6 +84,11 @@ class TransformerEncoder(_Stack):
     """
 
     block_class = TransformerEncoderBlock
+
+    def build(self, x_shape):
+        self.positions.build(x_shape)
+        for block in self.blocks:
+            block.build(x_shape)
 
     def call(
         self, x, key_mask=None, return_attention_scores=False, training=None
@@ -131,6 +130,11 @@ class TransformerDecoder(_Stack):
 
     block_class = TransformerDecoderBlock
 
+    def build(self, x_shape, encoded_shape):
+        self.positions.build(x_shape)
+        for block in self.blocks:
+            block.build(x_shape, encoded_shape)
+
     def call(
         self,
         x,
@@ -145,7 +149,7 @@ class TransformerDecoder(_Stack):
             x, weights = block(
                 x,
                 encoded,
-                encoded_mask,
+                encoded_mask=encoded_mask,
                 return_attention_scores=True,
                 training=training,
             )
@@ -264,7 +268,7 @@ class Transformer(Seq2Seq):
         x, decoder_maps = self.decoder(
             self.embed(inputs["target"], self.target_embedding),
             encoded,
-            mask,
+            encoded_mask=mask,
             return_attention_scores=True,
             training=training,
         )

@@ -1,0 +1,144 @@
+"""What the Transformer must do beyond what every model must."""
+
+from contract import draw, to_numpy
+from d2l_attention import (
+    BeamDecoder,
+    GreedyDecoder,
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+import keras
+import numpy as np
+import pytest
+
+SOURCE = np.array([[5, 3, 9, 2, 0, 0], [7, 1, 4, 8, 6, 2]], "int32")
+TARGET = np.array([[2, 9, 4, 7, 3], [2, 5, 8, 6, 1]], "int32")
+INPUTS = {"source": SOURCE, "target": TARGET}
+
+
+def make(**options):
+    keras.utils.set_random_seed(0)
+    options = {"dim": 12, "num_layers": 2, "num_heads": 3, **options}
+    return Transformer(source_vocab_size=11, target_vocab_size=13, **options)
+
+
+def test_every_layer_and_head_has_weights_by_name():
+    _, maps = make()(INPUTS, return_attention_scores=True)
+    assert {name: tuple(w.shape) for name, w in maps.items()} == {
+        f"{stack}/block_{i}/{attention}": (2, 3, t, s)
+        for i in range(2)
+        for stack, attention, t, s in (
+            ("encoder", "self_attention", 6, 6),
+            ("decoder", "self_attention", 5, 5),
+            ("decoder", "cross_attention", 5, 6),
+        )
+    }
+    for name, weights in maps.items():
+        weights = to_numpy(weights)
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+        if name.startswith("decoder") and name.endswith("self_attention"):
+            assert (np.triu(weights, k=1) == 0).all(), "sees the future"
+        else:
+            assert (weights[0, ..., 4:] == 0).all(), "attends to padding"
+
+
+def test_a_position_forgotten_while_decoding_shows():
+    """The bug of other tutorials: every step at position 0."""
+    model = make()
+    logits = to_numpy(model(INPUTS))
+    state = model.start(SOURCE)
+    _, state = model.step(TARGET[:, 0], state)
+    right, _ = model.step(TARGET[:, 1], state)
+    np.testing.assert_allclose(to_numpy(right), logits[:, 1], atol=1e-5)
+    model.decoder.positions.table[:] = model.decoder.positions.table[0]
+    wrong, _ = model.step(TARGET[:, 1], state)
+    assert np.abs(to_numpy(wrong) - logits[:, 1]).max() > 1e-2
+
+
+def test_the_stacks_serve_alone():
+    """An encoder over vectors, for whoever needs no translator."""
+    x, encoded = draw(2, 7, 12), draw(2, 5, 12)
+    options = {"dim": 12, "num_layers": 2, "num_heads": 3, "ffn_dim": 8}
+    encoder, decoder = (
+        stack(**options) for stack in (TransformerEncoder, TransformerDecoder)
+    )
+    mask = np.arange(7) < np.array([[3], [7]])
+    output, maps = encoder(x, key_mask=mask, return_attention_scores=True)
+    assert output.shape == (2, 7, 12)
+    assert list(maps) == ["block_0/self_attention", "block_1/self_attention"]
+    assert (to_numpy(maps["block_1/self_attention"])[0, ..., 3:] == 0).all()
+    np.testing.assert_array_equal(
+        to_numpy(output), to_numpy(encoder(x, key_mask=mask))
+    )
+    assert decoder(x, encoded).shape == (2, 7, 12)
+    for stack in (encoder, decoder):
+        config = stack.get_config()
+        assert type(stack).from_config(config).get_config() == config
+
+
+def test_word_order_matters():
+    model = make()
+    swapped = SOURCE[:, [1, 0, 2, 3, 4, 5]]
+    difference = to_numpy(model(INPUTS)) - to_numpy(
+        model({"source": swapped, "target": TARGET})
+    )
+    assert np.abs(difference).max() > 1e-3
+
+
+def test_the_memory_is_projected_once_and_the_cache_is_reserved():
+    model = make(max_length=7)
+    model(INPUTS)
+    state = model.start(SOURCE)
+    shapes = keras.tree.map_structure(lambda x: tuple(x.shape), state)
+    of_cache = {"key": (2, 7, 3, 4), "value": (2, 7, 3, 4)}
+    of_memory = {"key": (2, 6, 3, 4), "value": (2, 6, 3, 4)}
+    assert shapes == {
+        "position": (2,),
+        "cache": [of_cache] * 2,
+        "memory": [of_memory] * 2,
+        "mask": (2, 6),
+    }
+
+
+@pytest.mark.parametrize("decoder", [GreedyDecoder, BeamDecoder])
+def test_saved_and_loaded_it_translates_alike(decoder, tmp_path):
+    model = make(max_length=9)
+    model(INPUTS)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    first, second = (
+        decoder(m, 1, 2, max_length=9).predict(SOURCE, verbose=0)
+        for m in (model, again)
+    )
+    assert first.any()
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("decoder", [GreedyDecoder, BeamDecoder])
+def test_more_tokens_than_positions_are_refused(decoder):
+    with pytest.raises(ValueError, match="max_length=10.*has 9"):
+        decoder(make(max_length=9), 1, 2, max_length=10)
+
+
+def test_a_source_longer_than_the_positions_is_refused():
+    model = make(max_length=5)
+    with pytest.raises(ValueError, match="5 positions.*6 tokens"):
+        model(INPUTS)
+    with pytest.raises(ValueError, match="5 positions.*6 tokens"):
+        model.start(SOURCE)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX clamps or gives NaN"
+)
+def test_ids_outside_the_vocabulary_are_refused():
+    wrong = SOURCE.copy()
+    wrong[0, 0] = 99
+    with pytest.raises(Exception, match="99 is not in"):
+        make()({"source": wrong, "target": TARGET})
+
+
+def test_heads_must_divide_the_features():
+    with pytest.raises(ValueError, match="num_heads=5, dim=12"):
+        make(num_heads=5)
