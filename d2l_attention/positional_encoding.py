@@ -58,7 +58,7 @@ class _PositionalEncoding(keras.Layer):
 
     def call(self, x, start=0):
         length = x.shape[1]
-        if isinstance(start, int) and length is not None:
+        if isinstance(start, int) and isinstance(length, int):
             if start < 0 or start + length > self.max_length:
                 raise ValueError(
                     f"There are {self.max_length} positions. Received: "
