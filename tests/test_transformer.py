@@ -56,6 +56,14 @@ def test_a_position_forgotten_while_decoding_shows():
     assert np.abs(to_numpy(wrong) - logits[:, 1]).max() > 1e-2
 
 
+def test_embedded_tokens_are_as_large_as_their_positions():
+    """Times √D: else D = 64 numbers of 1/8 drown in sines of 0.7."""
+    model = make(dim=64, num_heads=4)
+    model(INPUTS)
+    embedded = model.embed(SOURCE, model.source_embedding)
+    assert 0.8 < np.std(to_numpy(embedded)) < 1.2
+
+
 def test_the_stacks_serve_alone():
     """An encoder over vectors, for whoever needs no translator."""
     x, encoded = draw(2, 7, 12), draw(2, 5, 12)
