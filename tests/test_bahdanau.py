@@ -60,7 +60,7 @@ def test_row_t_is_decided_before_token_t_is_read():
 def test_the_context_of_one_source_token_is_its_annotation():
     model = make(BahdanauSeq2Seq)
     memory, _ = model.encode(ops.convert_to_tensor(SOURCE[:, :1]))
-    context, _ = model.read(ops.ones((2, 7)), memory)
+    context, _ = model.read(ops.ones((2, model.sizes["dim"])), memory)
     np.testing.assert_allclose(
         to_numpy(context), to_numpy(memory["value"])[:, 0], atol=1e-6
     )
