@@ -1,15 +1,43 @@
 """Multi-head attention: several attentions side by side, one output."""
 
+import math
+
 from d2l_attention._checks import check_positive
 from d2l_attention.attention_layer import AttentionLayer
 from d2l_attention.masking import masked_softmax
 import keras
 from keras import ops
 
+# Up to so many multiplications, adding up products beats a matrix product.
+SMALL = 5_000
+
 
 def multi_head_scores(query, key):
     """Scaled dot products of every head, `(B, T, H, K)` to `(B, H, T, S)`."""
-    return ops.einsum("bthk,bshk->bhts", query, key) / key.shape[-1] ** 0.5
+    if _is_small(query.shape[1], key.shape[1], key.shape[3]):
+        scores = ops.sum(query[:, :, None] * key[:, None], axis=-1)
+        scores = ops.transpose(scores, (0, 3, 1, 2))
+    else:
+        scores = ops.einsum("bthk,bshk->bhts", query, key)
+    return scores / key.shape[-1] ** 0.5
+
+
+def multi_head_sum(weights, value):
+    """Weighted sums of every head, `(B, S, H, V)` to `(B, T, H, V)`."""
+    if _is_small(weights.shape[2], value.shape[1], value.shape[3]):
+        weights = ops.transpose(weights, (0, 2, 3, 1))
+        return ops.sum(weights[..., None] * value[:, None], axis=2)
+    return ops.einsum("bhts,bshv->bthv", weights, value)
+
+
+def _is_small(num_queries, num_keys, features):
+    """Whether starting a matrix product costs more than what it computes.
+
+    There are thousands, one for each sentence and head; a compiler fuses the
+    sum of products instead. One query, as in decoding, makes no matrix.
+    """
+    sizes = (num_queries, num_keys, features)
+    return num_queries == 1 or None not in sizes and math.prod(sizes) <= SMALL
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -117,7 +145,7 @@ class MultiHeadAttention(AttentionLayer):
             mask = mask[:, None]  # the same for every head
         weights = masked_softmax(multi_head_scores(query, key), mask)
         kept = self.dropout_layer(weights, training=training)
-        heads = ops.einsum("bhts,bshv->bthv", kept, value)
+        heads = multi_head_sum(kept, value)
         joined = (*ops.shape(heads)[:-2], self.num_heads * self.value_dim)
         return self.output_layer(ops.reshape(heads, joined)), weights
 

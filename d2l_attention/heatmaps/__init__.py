@@ -7,6 +7,7 @@ from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.plots import (
     plot_alignment,
     plot_attention,
+    plot_attention_grid,
     show_heatmaps,
 )
 from d2l_attention.heatmaps.statistics import (
@@ -21,6 +22,7 @@ __all__ = [
     "display_figure",
     "plot_alignment",
     "plot_attention",
+    "plot_attention_grid",
     "read_pharaoh",
     "show_heatmaps",
 ]

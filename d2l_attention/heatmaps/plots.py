@@ -4,6 +4,9 @@ Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
 read; rows are queries, columns are keys.
 """
 
+import fnmatch
+import warnings
+
 from d2l_attention.heatmaps.tokens import label_axis
 from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
@@ -147,6 +150,150 @@ def plot_attention(
     if colorbar:
         ax.figure.colorbar(image, ax=ax, shrink=0.8, label="weight")
     return ax
+
+
+def plot_attention_grid(
+    weights,
+    query_tokens=None,
+    key_tokens=None,
+    *,
+    tokens=None,
+    layers=None,
+    heads=None,
+    sample=0,
+    mask=None,
+    figsize=None,
+    cmap="viridis",
+    vmin=0.0,
+    vmax=None,
+    max_ticks=64,
+):
+    """A row of heatmaps for each layer, a column for each head.
+
+    All panels share one colour scale, and the colour bar is true for each.
+
+    Args:
+        weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
+            layer path to such an array.
+        query_tokens: List of str, the tokens of the rows. Where there are
+            fewer than rows, what lies behind them (padding) is left out.
+        key_tokens: The same of the columns.
+        tokens: Dict of layer path to a pair of lists, for layers with tokens
+            of their own; the others take the two lists before.
+        layers: Which layers of a mapping: a list of paths, or a pattern like
+            `"decoder/*/cross_attention"`. All by default.
+        heads: List of int; all by default.
+        sample: Int, which sentence of the batch.
+        mask: Bool array that broadcasts to `(T, S)`, True = may attend.
+        figsize: Size of one panel, in inches.
+        cmap, vmin, vmax, max_ticks: See `plot_attention`.
+
+    Returns:
+        The `matplotlib.figure.Figure`.
+
+    Raises:
+        ValueError: If no layer matches, an array has another number of axes,
+            or there are more tokens than rows or columns.
+
+    Warns:
+        UserWarning: If a shown row has weight on a column that is left out.
+    """
+    if not hasattr(weights, "items"):
+        weights = {"": weights}
+    tokens = {} if tokens is None else tokens
+    grid = {}
+    for path in select_layers(weights, layers):
+        matrices = _heads_of(weights[path], path, sample, heads)
+        pair = tokens.get(path, (query_tokens, key_tokens))
+        grid[path] = (_cut(matrices, *pair, path), *pair)
+    shapes = [matrices.shape for matrices, _, _ in grid.values()]
+    highest = [_highest(matrices) for matrices, _, _ in grid.values()]
+    columns = max(shape[0] for shape in shapes)
+    if figsize is None:
+        cells = np.max([shape[:0:-1] for shape in shapes], axis=0)
+        figsize = np.clip(0.25 * cells, 1.6, 5.0)
+    figure, panels = plt.subplots(
+        len(grid),
+        columns,
+        figsize=(figsize[0] * columns + 2, figsize[1] * len(grid) + 1),
+        squeeze=False,
+        layout="constrained",
+    )
+    heads = range(columns) if heads is None else heads
+    for row, (path, (matrices, queries, keys)) in enumerate(grid.items()):
+        for column, ax in enumerate(panels[row]):
+            if column >= len(matrices):
+                ax.set_axis_off()
+                continue
+            plot_attention(
+                matrices[column],
+                queries,
+                keys,
+                mask=mask,
+                ax=ax,
+                cmap=cmap,
+                vmin=vmin,
+                vmax=max(highest) if vmax is None else vmax,
+                max_ticks=max_ticks,
+                colorbar=False,
+                title=f"head {heads[column]}" if row == 0 else None,
+            )
+            ax.set(xlabel="", ylabel="")
+            if column:
+                ax.set_yticklabels([])
+        panels[row, 0].set_ylabel(path, parse_math=False)
+    figure.supxlabel("keys")
+    figure.supylabel("queries")
+    image = panels[0, 0].images[0]
+    figure.colorbar(image, ax=panels, shrink=0.8, label="weight")
+    return figure
+
+
+def select_layers(paths, layers=None):
+    """The paths that `layers` names: a list of paths, a pattern, or None."""
+    paths = list(paths)
+    if layers is None:
+        chosen = paths
+    elif isinstance(layers, str):
+        chosen = fnmatch.filter(paths, layers)
+    else:
+        chosen = [path for path in layers if path in paths]
+    if (
+        not chosen
+        or isinstance(layers, (list, tuple))
+        and (len(chosen) < len(layers))
+    ):
+        raise ValueError(f"There is no layer {layers!r}. There are: {paths}.")
+    return chosen
+
+
+def _heads_of(weights, path, sample, heads):
+    weights = np.asarray(weights, dtype="float64")
+    if weights.ndim == 4:
+        weights = weights[sample]
+    weights = _to_numpy(weights, f"weights of {path}" if path else "weights", 3)
+    return weights if heads is None else weights[list(heads)]
+
+
+def _cut(matrices, query_tokens, key_tokens, path):
+    """Without the rows and columns behind the tokens."""
+    _, rows, columns = matrices.shape
+    t = rows if query_tokens is None else len(query_tokens)
+    s = columns if key_tokens is None else len(key_tokens)
+    if t > rows or s > columns:
+        raise ValueError(
+            f"{t} query and {s} key tokens do not fit weights {path} of shape "
+            f"{(rows, columns)}."
+        )
+    lost = np.nan_to_num(matrices[:, :t, s:]).sum(-1).max(initial=0.0)
+    if lost > 1e-3:
+        warnings.warn(
+            f"Up to {lost:.0%} of a row's attention lies on the {columns - s} "
+            f"columns behind the {s} key tokens, which are left out"
+            + (f" ({path})." if path else "."),
+            stacklevel=3,
+        )
+    return matrices[:, :t, :s]
 
 
 def plot_alignment(

@@ -1,6 +1,6 @@
 """Target tokens a second while chapter 05's model trains, compiled.
 
-    python -m pytest tests/benchmarks --benchmark-only -s -o addopts=""
+    python -m pytest tests/benchmarks --benchmark-only -o addopts=""
 
 The setting is that of the documents: the first 600 pairs, 10 tokens, batches
 of 64, 32 units, 2 layers; embeddings of 32 as well. With the real corpus in
@@ -102,28 +102,28 @@ def trainer(model, data):
     return lambda: model.fit(data, shuffle=False, verbose=0)
 
 
-def test_chapter_05_trains_at_20_000_tokens_a_second(benchmark):
+def test_chapter_05_trains_at_20_000_tokens_a_second(race, table):
     data, sizes, tokens = batches()
-    ours = trainer(BahdanauSeq2Seq(*sizes, DIM, LAYERS), data)
-    rival = trainer(KerasRival(*sizes), data)
-    rival_seconds = []
+    seconds, rivals = race(
+        trainer(BahdanauSeq2Seq(*sizes, DIM, LAYERS), data),
+        {"Keras's GRU layers": trainer(KerasRival(*sizes), data)},
+    )
+    add_speeds(table, "training chapter 05's model", tokens, seconds, rivals)
+    assert tokens / seconds >= 20_000
 
-    def interleave():
-        started = time.perf_counter()
-        rival()
-        rival_seconds.append(time.perf_counter() - started)
 
-    benchmark.pedantic(ours, setup=interleave, rounds=5)
-    speed = tokens / benchmark.stats["median"]
-    rival_speed = tokens / np.median(rival_seconds)
-    print(f"\nours {speed:.0f}, Keras's layers unrolled {rival_speed:.0f}")
-    print(f"tokens/s; ratio {speed / rival_speed:.2f}")
-    benchmark.extra_info.update(tokens_per_second=speed, rival=rival_speed)
-    assert speed >= 20_000
+def add_speeds(table, what, tokens, seconds, rivals):
+    for name, rival_seconds in rivals.items():
+        table(
+            f"{what}, tokens/s",
+            f"{tokens / seconds:,.0f}",
+            f"{name} {tokens / rival_seconds:,.0f}",
+            f"{rival_seconds / seconds:.2f}",
+        )
 
 
 @pytest.mark.benchmark(min_rounds=5)
-def test_importing_the_package_adds_little(benchmark):
+def test_importing_the_package_adds_little(benchmark, table):
     import subprocess
     import sys
 
@@ -135,5 +135,5 @@ def test_importing_the_package_adds_little(benchmark):
     pairs = [(seconds("keras"), seconds("d2l_attention")) for _ in range(5)]
     benchmark.pedantic(lambda: seconds("d2l_attention"), rounds=1)
     added = np.median([ours - theirs for theirs, ours in pairs])
-    print(f"\nimport d2l_attention adds {added:.2f} s to import keras")
+    table("import, s more than keras alone", f"{added:.2f}", "", "")
     assert added < 0.3

@@ -4,6 +4,7 @@ from d2l_attention.heatmaps import (
     display_figure,
     plot_alignment,
     plot_attention,
+    plot_attention_grid,
     show_heatmaps,
 )
 import matplotlib
@@ -158,3 +159,73 @@ def test_the_same_figure_is_the_same_bytes():
         display_figure(plot_attention(WEIGHTS), "x").data for _ in range(2)
     }
     assert len(pictures) == 1
+
+
+def maps_of_two_layers():
+    rng = np.random.default_rng(1)
+    maps = {
+        "decoder/block_0/self_attention": rng.dirichlet(np.ones(3), (2, 4, 3)),
+        "decoder/block_0/cross_attention": rng.dirichlet(np.ones(5), (2, 4, 3)),
+        "decoder/block_1/cross_attention": rng.dirichlet(np.ones(5), (2, 4, 3)),
+    }
+    maps["decoder/block_1/cross_attention"][1, 2, 0] = [1, 0, 0, 0, 0]
+    return maps
+
+
+def test_a_grid_has_a_panel_for_every_layer_and_head_on_one_scale():
+    maps = maps_of_two_layers()
+    figure = plot_attention_grid(
+        maps, QUERIES, KEYS, layers="*/cross_attention", sample=1
+    )
+    draw(figure)
+    shown = images(figure)
+    assert len(shown) == 8
+    assert {image.get_clim() for image in shown} == {(0.0, 1.0)}
+    np.testing.assert_allclose(
+        shown[6].get_array(), maps["decoder/block_1/cross_attention"][1, 2]
+    )
+    first, below = figure.axes[0], figure.axes[4]
+    assert [axes.get_title() for axes in figure.axes[:4]] == [
+        f"head {h}" for h in range(4)
+    ]
+    assert first.get_ylabel() == "decoder/block_0/cross_attention"
+    assert below.get_ylabel() == "decoder/block_1/cross_attention"
+    for axes in (first, below):
+        assert [t.get_text() for t in axes.get_yticklabels()] == QUERIES
+    labels = [t.get_text() for t in figure.axes[7].get_xticklabels()]
+    assert labels == KEYS
+    assert figure.axes[-1].get_ylim() == (0.0, 1.0), "the colour bar"
+
+
+def test_layers_of_a_grid_may_have_tokens_of_their_own():
+    maps = maps_of_two_layers()
+    path = "decoder/block_0/self_attention"
+    figure = plot_attention_grid(
+        maps, QUERIES, KEYS, tokens={path: (QUERIES, QUERIES)}, heads=[1, 3]
+    )
+    axes = figure.axes
+    assert [a.get_title() for a in axes[:2]] == ["head 1", "head 3"]
+    assert [t.get_text() for t in axes[1].get_xticklabels()] == QUERIES
+    assert [t.get_text() for t in axes[3].get_xticklabels()] == KEYS
+    np.testing.assert_allclose(axes[1].images[0].get_array(), maps[path][0, 3])
+
+
+def test_a_grid_leaves_out_padding_but_not_in_silence():
+    weights = np.zeros((4, 6, 7))
+    weights[:, :3, :5] = WEIGHTS
+    figure = plot_attention_grid(weights, QUERIES, KEYS)
+    np.testing.assert_allclose(images(figure)[0].get_array(), WEIGHTS)
+    weights[2, 1, 6] = 0.25
+    with pytest.warns(UserWarning, match="25% .* 2 columns behind the 5 key"):
+        plot_attention_grid(weights, QUERIES, KEYS)
+    with pytest.raises(ValueError, match=r"7 query and 5 key.*\(6, 7\)"):
+        plot_attention_grid(weights, list("abcdefg"), KEYS)
+
+
+def test_a_grid_of_unknown_layers_names_those_there_are():
+    maps = maps_of_two_layers()
+    for layers in ("encoder/*", ["decoder/block_0/self_attention", "x"]):
+        with pytest.raises(ValueError, match="There are: .*block_1/cross"):
+            plot_attention_grid(maps, layers=layers)
+    with pytest.raises(ValueError, match=r"3 axes.*\(3, 5\)"):
+        plot_attention_grid(WEIGHTS)
