@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 # Up to so many multiplications, adding up products beats a matrix product.
-SMALL = 5_000
+SMALL = 6_000
 
 
 def multi_head_scores(query, key):

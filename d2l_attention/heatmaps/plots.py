@@ -211,7 +211,7 @@ def plot_attention_grid(
     columns = max(shape[0] for shape in shapes)
     if figsize is None:
         cells = np.max([shape[:0:-1] for shape in shapes], axis=0)
-        figsize = np.clip(0.25 * cells, 1.6, 5.0)
+        figsize = np.clip(0.2 * cells, 1.7, 5.0)
     figure, panels = plt.subplots(
         len(grid),
         columns,
@@ -241,7 +241,8 @@ def plot_attention_grid(
             ax.set(xlabel="", ylabel="")
             if column:
                 ax.set_yticklabels([])
-        panels[row, 0].set_ylabel(path, parse_math=False)
+        name = "\n".join(path.rsplit("/", 2))
+        panels[row, 0].set_ylabel(name, parse_math=False)
     figure.supxlabel("keys")
     figure.supylabel("queries")
     image = panels[0, 0].images[0]

@@ -188,8 +188,8 @@ def test_a_grid_has_a_panel_for_every_layer_and_head_on_one_scale():
     assert [axes.get_title() for axes in figure.axes[:4]] == [
         f"head {h}" for h in range(4)
     ]
-    assert first.get_ylabel() == "decoder/block_0/cross_attention"
-    assert below.get_ylabel() == "decoder/block_1/cross_attention"
+    assert first.get_ylabel() == "decoder\nblock_0\ncross_attention"
+    assert below.get_ylabel() == "decoder\nblock_1\ncross_attention"
     for axes in (first, below):
         assert [t.get_text() for t in axes.get_yticklabels()] == QUERIES
     labels = [t.get_text() for t in figure.axes[7].get_xticklabels()]
