@@ -37,7 +37,9 @@ def _is_small(num_queries, num_keys, features):
     sum of products instead. One query, as in decoding, makes no matrix.
     """
     sizes = (num_queries, num_keys, features)
-    return num_queries == 1 or None not in sizes and math.prod(sizes) <= SMALL
+    # An unknown length is None, or a symbol to JAX: it has no answer to `<=`.
+    known = all(isinstance(size, int) for size in sizes)
+    return num_queries == 1 or known and math.prod(sizes) <= SMALL
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
