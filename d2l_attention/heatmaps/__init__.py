@@ -3,6 +3,14 @@
 Nothing here imports a layer of this package.
 """
 
+from d2l_attention.heatmaps.capture import (
+    AttentionMaps,
+    AttentionRecorder,
+    MaskLeak,
+    check_attention_masks,
+    get_attention_weights,
+    register_attention_adapter,
+)
 from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.plots import (
     plot_alignment,
@@ -17,6 +25,12 @@ from d2l_attention.heatmaps.statistics import (
 )
 
 __all__ = [
+    "AttentionMaps",
+    "AttentionRecorder",
+    "MaskLeak",
+    "check_attention_masks",
+    "get_attention_weights",
+    "register_attention_adapter",
     "alignment_error_rate",
     "alignment_from_attention",
     "display_figure",

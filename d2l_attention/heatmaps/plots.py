@@ -4,9 +4,9 @@ Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
 read; rows are queries, columns are keys.
 """
 
-import fnmatch
 import warnings
 
+from d2l_attention.heatmaps.paths import select_layers
 from d2l_attention.heatmaps.tokens import label_axis
 from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
@@ -248,24 +248,6 @@ def plot_attention_grid(
     image = panels[0, 0].images[0]
     figure.colorbar(image, ax=panels, shrink=0.8, label="weight")
     return figure
-
-
-def select_layers(paths, layers=None):
-    """The paths that `layers` names: a list of paths, a pattern, or None."""
-    paths = list(paths)
-    if layers is None:
-        chosen = paths
-    elif isinstance(layers, str):
-        chosen = fnmatch.filter(paths, layers)
-    else:
-        chosen = [path for path in layers if path in paths]
-    if (
-        not chosen
-        or isinstance(layers, (list, tuple))
-        and (len(chosen) < len(layers))
-    ):
-        raise ValueError(f"There is no layer {layers!r}. There are: {paths}.")
-    return chosen
 
 
 def _heads_of(weights, path, sample, heads):

@@ -1,0 +1,341 @@
+"""Weights of models that were not made to show them."""
+
+from contract import draw, to_numpy
+from d2l_attention import BahdanauSeq2Seq, Transformer
+from d2l_attention.heatmaps import (
+    AttentionMaps,
+    AttentionRecorder,
+    capture,
+    check_attention_masks,
+    get_attention_weights,
+    register_attention_adapter,
+)
+import keras
+from keras import layers
+import numpy as np
+import pytest
+
+IDS = np.array([[5, 3, 9, 2, 0, 0], [7, 1, 4, 8, 6, 2]], "int32")
+MASK = IDS != 0
+
+
+def embedding(**options):
+    """Vectors long enough for weights that differ."""
+    return layers.Embedding(
+        11, 8, keras.initializers.RandomNormal(stddev=2.0, seed=1), **options
+    )
+
+
+def functional(dtype=None, dropout=0.0):
+    """Two attentions with residuals; the mask is explicit."""
+    keras.utils.set_random_seed(0)
+    ids = keras.Input((6,), dtype="int32")
+    mask = keras.ops.not_equal(ids, 0)[:, None]
+    x = embedding(dtype=dtype)(ids)
+    for i in range(2):
+        attend = layers.MultiHeadAttention(
+            2, 4, dropout=dropout, dtype=dtype, name=f"attend_{i}"
+        )
+        y = attend(x, x, attention_mask=mask, use_causal_mask=i == 1)
+        x = layers.Add(dtype=dtype)([x, y])
+    return keras.Model(ids, layers.Dense(3, dtype=dtype)(x))
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.embedding = embedding()
+        self.inner = functional_block()
+        self.attend = layers.MultiHeadAttention(2, 4, name="shared")
+
+    def call(self, ids):
+        x = self.inner(self.embedding(ids))
+        return self.attend(self.attend(x, x), x)
+
+
+def functional_block():
+    x = keras.Input((None, 8))
+    y = layers.MultiHeadAttention(2, 4, name="nested")(x, x)
+    return keras.Model(x, y, name="block")
+
+
+def transformer():
+    keras.utils.set_random_seed(0)
+    return Transformer(11, 13, dim=12, num_layers=2, num_heads=3)
+
+
+def by_hand(model, ids):
+    """The weights of `functional`, from `return_attention_scores`."""
+    mask = (ids != 0)[:, None]
+    for layer in model.layers:
+        if isinstance(layer, layers.Embedding):
+            x = layer(ids)
+    found = []
+    for i in range(2):
+        y, weights = model.get_layer(f"attend_{i}")(
+            x,
+            x,
+            attention_mask=mask,
+            use_causal_mask=i == 1,
+            return_attention_scores=True,
+        )
+        x = x + y
+        found.append(to_numpy(weights))
+    return found
+
+
+def test_the_weights_are_those_of_the_layers():
+    model = functional()
+    outputs, maps = get_attention_weights(model, IDS)
+    np.testing.assert_array_equal(to_numpy(outputs), to_numpy(model(IDS)))
+    assert [path.split("/")[-1] for path in maps] == ["attend_0", "attend_1"]
+    for weights, expected in zip(
+        maps.values(), by_hand(model, IDS), strict=True
+    ):
+        assert isinstance(weights, np.ndarray)
+        np.testing.assert_allclose(weights, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make", [functional, Subclassed, lambda: functional("float16")]
+)
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+def test_asking_changes_no_bit(make, mode):
+    if keras.backend.backend() != "tensorflow" and mode != "eager":
+        pytest.skip("tf.function")
+    model = make()
+    model(IDS)
+
+    def plain(ids):
+        return model(ids)
+
+    def asking(ids):
+        outputs, maps = get_attention_weights(model, ids)
+        return outputs, dict(maps)
+
+    if mode != "eager":
+        import tensorflow as tf
+
+        plain, asking = (
+            tf.function(f, jit_compile=mode == "xla") for f in (plain, asking)
+        )
+    expected = to_numpy(plain(IDS))
+    outputs, maps = asking(IDS)
+    np.testing.assert_array_equal(to_numpy(outputs), expected)
+    for weights in maps.values():
+        rows = to_numpy(weights).sum(-1)
+        assert (np.isclose(rows, 1, atol=1e-2) | (rows == 0)).all()
+    np.testing.assert_array_equal(to_numpy(model(IDS)), to_numpy(model(IDS)))
+
+
+def test_nothing_is_left_behind():
+    model = functional()
+    before = [dict(layer.__dict__) for layer in model.layers]
+    get_attention_weights(model, IDS)
+    with pytest.raises(Exception, match="."):
+        get_attention_weights(model, np.zeros((2, 3, 4, 5)))
+    for layer, attributes in zip(model.layers, before, strict=True):
+        assert "call" not in layer.__dict__
+        assert set(layer.__dict__) == set(attributes)
+
+
+def test_a_layer_called_twice_has_two_maps():
+    model = Subclassed()
+    _, maps = get_attention_weights(model, IDS)
+    names = [path.split("/")[-1] for path in maps]
+    assert names == ["nested", "shared", "shared#2"]
+    first, second = list(maps.values())[1:]
+    assert np.abs(first - second).max() > 1e-3
+
+
+def test_dropout_is_on_in_training_and_not_in_the_weights():
+    model = functional(dropout=0.5)
+    keras.utils.set_random_seed(3)
+    expected = to_numpy(model(IDS, training=True))
+    model = functional(dropout=0.5)
+    keras.utils.set_random_seed(3)
+    outputs, maps = get_attention_weights(model, IDS, training=True)
+    first = next(iter(maps.values()))
+    np.testing.assert_allclose(first.sum(-1), 1, atol=1e-6)
+    np.testing.assert_array_equal(to_numpy(outputs), expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: layers.GroupQueryAttention(4, 4, 2, name="attend"),
+        lambda: layers.Attention(name="attend"),
+        lambda: layers.AdditiveAttention(name="attend"),
+    ],
+)
+def test_the_other_attentions_of_keras(make):
+    layer = make()
+    x = keras.Input((5, 8))
+    single = isinstance(layer, layers.Attention)
+    model = keras.Model(x, layer([x, x]) if single else layer(x, x))
+    data = draw(2, 5, 8)
+    outputs, maps = get_attention_weights(model, data)
+    arguments = ([data, data],) if single else (data, data)
+    expected, weights = layer(*arguments, return_attention_scores=True)
+    (found,) = maps.values()
+    assert found.shape == (2, 1 if single else 4, 5, 5)
+    np.testing.assert_allclose(
+        found.reshape(weights.shape), to_numpy(weights), atol=1e-6
+    )
+    np.testing.assert_allclose(to_numpy(outputs), to_numpy(expected), atol=1e-5)
+
+
+def test_the_transformer_of_this_package_by_its_own_names():
+    model = transformer()
+    inputs = {"source": IDS, "target": IDS[:, :5]}
+    logits, expected = model(inputs, return_attention_scores=True)
+    outputs, maps = get_attention_weights(model, inputs)
+    np.testing.assert_array_equal(to_numpy(outputs), to_numpy(logits))
+    assert len(maps) == 6
+    for path, weights in expected.items():
+        (found,) = maps.select(f"*{path}").values()
+        np.testing.assert_array_equal(found, to_numpy(weights))
+    _, cross = get_attention_weights(model, inputs, layers="*cross_attention")
+    assert list(cross) == [path for path in maps if "cross" in path]
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="uses tf.function"
+)
+def test_attention_in_a_loop_of_the_graph_says_what_to_do():
+    import tensorflow as tf
+
+    model = BahdanauSeq2Seq(11, 13, dim=8, num_layers=1)
+    inputs = {"source": IDS, "target": IDS}
+    model(inputs)
+    with pytest.raises(ValueError, match="return_attention_scores"):
+        tf.function(lambda: get_attention_weights(model, inputs)[0])()
+
+
+def test_a_model_without_attention_or_without_that_layer_is_refused():
+    x = keras.Input((3,))
+    model = keras.Model(x, layers.Dense(2)(x), name="plain")
+    with pytest.raises(ValueError, match="'plain' has no attention layer"):
+        get_attention_weights(model, np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="no layer 'decoder/.'.*attend_1"):
+        get_attention_weights(functional(), IDS, layers="decoder/*")
+
+
+class Homemade(keras.Layer):
+    def weigh(self, x):
+        scores = keras.ops.einsum("btd,bsd->bts", x, x)
+        return keras.ops.softmax(scores)
+
+    def call(self, x):
+        return keras.ops.matmul(self.weigh(x), x)
+
+
+def test_other_layers_are_taught_by_an_adapter(monkeypatch):
+    monkeypatch.setattr(capture, "_ADAPTERS", list(capture._ADAPTERS))
+    x = keras.Input((3, 4))
+    model = keras.Model(x, Homemade(name="home")(x))
+    data = draw(2, 3, 4)
+    with pytest.raises(ValueError, match="register_attention_adapter"):
+        get_attention_weights(model, data)
+
+    def adapter(layer, record):
+        original = layer.weigh
+
+        def weigh(x):
+            weights = original(x)
+            record(weights)
+            return weights
+
+        return {"weigh": weigh}
+
+    register_attention_adapter(Homemade, adapter)
+    outputs, maps = get_attention_weights(model, data)
+    assert maps["home"].shape == (2, 1, 3, 3)
+    np.testing.assert_allclose(
+        maps["home"][:, 0] @ data, to_numpy(outputs), atol=1e-6
+    )
+    with pytest.raises(TypeError, match="class of layers.*42"):
+        register_attention_adapter(42, adapter)
+
+
+def test_maps_are_saved_and_loaded_and_an_old_file_survives(
+    tmp_path, monkeypatch
+):
+    _, maps = get_attention_weights(functional(), IDS)
+    path = tmp_path / "maps.npz"
+    maps.save(path)
+    again = AttentionMaps.load(path)
+    assert list(again) == list(maps)
+    for name, weights in maps.items():
+        np.testing.assert_array_equal(again[name], weights)
+
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez_compressed", fail)
+    with pytest.raises(OSError, match="disk full"):
+        maps.save(path)
+    assert list(AttentionMaps.load(path)) == list(maps)
+    assert [file.name for file in tmp_path.iterdir()] == ["maps.npz"]
+
+
+def test_attention_on_padding_and_on_the_future_is_found():
+    _, maps = get_attention_weights(functional(), IDS)
+    assert check_attention_masks(maps, MASK) == []
+    second = maps.select("*attend_1")
+    assert check_attention_masks(second, MASK, causal=True) == []
+    leaks = check_attention_masks(maps, MASK, causal=True)
+    assert {(leak.layer, leak.kind) for leak in leaks} == {
+        (next(iter(maps)), "the future")
+    }
+    assert sorted(leak.head for leak in leaks) == [0, 1]
+    weights = np.zeros((2, 3, 6, 6))
+    weights[..., 0] = 1
+    weights[0, 1, 2] = [0.25, 0, 0, 0, 0.75, 0]
+    weights[0, 2, 5] = [0, 0, 0, 0, 0, 1]  # a row of padding: not looked at
+    (leak,) = check_attention_masks({"layer": weights}, MASK)
+    assert leak == ("layer", 1, "padding", 0.75)
+    assert str(leak) == (
+        "layer, head 1: up to 75.0% of a row's attention lies on padding"
+    )
+    with pytest.raises(ValueError, match=r"'layer'.*\(2, 6\).*\(2, 5\)"):
+        check_attention_masks({"layer": weights}, MASK[:, :5])
+
+
+def test_the_mask_that_keras_loses_behind_a_residual_is_found():
+    """Keras 3.10 to 3.15: the second layer attends to padding."""
+    ids = keras.Input((6,), dtype="int32")
+    x = embedding(mask_zero=True)(ids)
+    for _ in range(2):
+        x = layers.Add()([x, layers.MultiHeadAttention(2, 4)(x, x)])
+    model = keras.Model(ids, x)
+    _, maps = get_attention_weights(model, IDS)
+    first, second = maps
+    found = {leak.layer for leak in check_attention_masks(maps, MASK)}
+    assert found <= {second} and first not in found
+    change = model(np.where(MASK, IDS, 0))
+    model.layers[1].embeddings.assign(
+        to_numpy(model.layers[1].embeddings) * (np.arange(11) > 0)[:, None]
+    )
+    moved = np.abs(to_numpy(change) - to_numpy(model(IDS)))[MASK].max()
+    assert bool(found) == (moved > 1e-6), "the check says what outputs show"
+
+
+def test_recording_changes_no_loss():
+    losses = []
+    for callbacks in ([], [AttentionRecorder(IDS, every=2)]):
+        model = functional(dropout=0.3)
+        model.compile("adam", "mse")
+        history = model.fit(
+            IDS, draw(2, 6, 3), epochs=4, callbacks=callbacks, verbose=0
+        )
+        losses.append(history.history["loss"])
+    np.testing.assert_array_equal(*losses)
+    (recorder,) = callbacks
+    assert recorder.epochs == [0, 2]
+    first, last = (next(iter(maps.values())) for maps in recorder.frames)
+    assert first.shape == last.shape == (2, 2, 6, 6)
+    assert np.abs(first - last).max() > 0
+    with pytest.raises(ValueError, match="every.*0"):
+        AttentionRecorder(IDS, every=0)
