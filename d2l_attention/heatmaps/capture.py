@@ -8,6 +8,7 @@ changed, stored or left behind.
 from collections.abc import Mapping
 import contextlib
 import inspect
+import math
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -75,10 +76,11 @@ def get_attention_weights(model, inputs, *, layers=None, training=False):
 
     It knows the attention layers of this package, `keras.layers`'
     `MultiHeadAttention`, `GroupQueryAttention`, `Attention` and
-    `AdditiveAttention` and what derives from them. Of others it learns by
-    `register_attention_adapter`. The weights are those before dropout. At a
-    query that may attend to nothing, Keras's layers may average over all keys
-    where the weights shown are 0.
+    `AdditiveAttention`, what derives from them, and layers named attention
+    that own a `keras.layers.Softmax`, as most of keras-hub's do. Of others it
+    learns by `register_attention_adapter`. The weights are those before
+    dropout. At a query that may attend to nothing, Keras's layers may average
+    over all keys where the weights shown are 0.
 
     Args:
         model: A built `keras.Model` or layer.
@@ -92,7 +94,8 @@ def get_attention_weights(model, inputs, *, layers=None, training=False):
 
     Raises:
         ValueError: If the model has no attention layer that is known, no
-            layer matches, or attention runs inside a loop of the graph.
+            layer matches, attention runs inside a loop of the graph, or a
+            fused operation leaves no weights to see.
     """
     if not model.built:
         model(inputs)
@@ -112,11 +115,11 @@ def register_attention_adapter(layer_class, adapter):
 
     Args:
         layer_class: Class of the layer; its subclasses are meant too.
-        adapter: Function `(layer, record)` that returns a dict of method name
-            to the function that stands in for it while the model runs. The
-            function calls the layer's own method, hands weights
-            `(B, H, T, S)` or `(B, T, S)` to `record`, and returns what the
-            method returned.
+        adapter: Function `(layer, record)` that returns a list of
+            `(owner, name, stand_in)`: while the model runs, `stand_in` takes
+            the place of the method `name` of `owner`, the layer or a part of
+            it. It calls the method, hands weights `(B, H, T, S)` or
+            `(B, T, S)` to `record`, and returns what the method returned.
 
     Raises:
         TypeError: If `layer_class` is no class of layers.
@@ -144,7 +147,7 @@ def _by_call(layer, record):
         record(original(*asked.args, **asked.kwargs)[1])
         return output
 
-    return {"call": call}
+    return [(layer, "call", call)]
 
 
 def _by_attend(layer, record):
@@ -156,7 +159,39 @@ def _by_attend(layer, record):
         record(weights)
         return output, weights
 
-    return {"attend": attend}
+    return [(layer, "attend", attend)]
+
+
+def _by_softmax(layer, record):
+    """For layers whose weights come out of a `Softmax` layer of their own."""
+    (softmax,) = _softmaxes(layer)
+    original_call, original_softmax = layer.call, softmax.call
+    seen = []
+
+    def weigh(*args, **kwargs):
+        weights = original_softmax(*args, **kwargs)
+        # Grouped heads, (B, G, H / G, T, S), lie group by group.
+        batch, *heads, t, s = ops.shape(weights)
+        seen.append(ops.reshape(weights, (batch, math.prod(heads), t, s)))
+        return weights
+
+    def call(*args, **kwargs):
+        seen.clear()
+        output = original_call(*args, **kwargs)
+        if not seen:
+            raise ValueError(
+                f"The attention of {layer.path!r} ran as one fused operation, "
+                "which forms no weights on this backend."
+            )
+        record(seen.pop())
+        return output
+
+    return [(layer, "call", call), (softmax, "call", weigh)]
+
+
+def _softmaxes(layer):
+    parts = layer._flatten_layers(include_self=False)
+    return [part for part in parts if isinstance(part, keras.layers.Softmax)]
 
 
 _ADAPTERS = [
@@ -169,11 +204,19 @@ _ADAPTERS = [
 def _adapter_of(layer):
     for layer_class, adapter in _ADAPTERS:
         if isinstance(layer, layer_class):
-            return adapter
+            if adapter is not _by_call or _takes_scores(layer):
+                return adapter
     ours = ("project_query", "project_key", "project_value", "attend")
     if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
         return _by_attend
+    name = type(layer).__name__.lower()
+    if name.endswith("attention") and len(_softmaxes(layer)) == 1:
+        return _by_softmax
     return None
+
+
+def _takes_scores(layer):
+    return "return_attention_scores" in inspect.signature(layer.call).parameters
 
 
 @contextlib.contextmanager
@@ -193,17 +236,17 @@ def _watch(model, layers, calls):
     try:
         for path in select_layers(watched, layers):
             layer, adapter = watched[path]
-            for name, method in adapter(layer, _recorder(path, calls)).items():
-                before = layer.__dict__.get(name)
-                patched.append((layer, name, before))
-                object.__setattr__(layer, name, method)
+            for owner, name, method in adapter(layer, _recorder(path, calls)):
+                before = owner.__dict__.get(name)
+                patched.append((owner, name, before))
+                object.__setattr__(owner, name, method)
         yield
     finally:
-        for layer, name, before in reversed(patched):
+        for owner, name, before in reversed(patched):
             if before is None:
-                object.__delattr__(layer, name)
+                object.__delattr__(owner, name)
             else:
-                object.__setattr__(layer, name, before)
+                object.__setattr__(owner, name, before)
 
 
 def _recorder(path, calls):

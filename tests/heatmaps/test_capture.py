@@ -1,7 +1,7 @@
 """Weights of models that were not made to show them."""
 
 from contract import draw, to_numpy
-from d2l_attention import BahdanauSeq2Seq, Transformer
+from d2l_attention import BahdanauSeq2Seq, MultiHeadAttention, Transformer
 from d2l_attention.heatmaps import (
     AttentionMaps,
     AttentionRecorder,
@@ -96,14 +96,54 @@ def test_the_weights_are_those_of_the_layers():
         np.testing.assert_allclose(weights, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "make", [functional, Subclassed, lambda: functional("float16")]
-)
+class Ours(keras.Layer):
+    """Holds a layer of this package, as somebody's layer might."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = MultiHeadAttention(2, 4)
+
+    def call(self, query, key):
+        return self.attention(query, key=key)
+
+
+def loaded(tmp_path):
+    functional(dropout=0.5).save(tmp_path / "model.keras")
+    return keras.saving.load_model(tmp_path / "model.keras")
+
+
+def of_one(layer):
+    """A model of one attention, whatever its class calls its arguments."""
+    keras.utils.set_random_seed(0)
+    ids = keras.Input((6,), dtype="int32")
+    x = embedding()(ids)
+    listed = isinstance(layer, layers.Attention)
+    return keras.Model(ids, layer([x, x]) if listed else layer(x, x))
+
+
+KINDS = {
+    "functional": (lambda path: functional(), 2),
+    "loaded, with dropout": (loaded, 2),
+    "subclassed, nested, shared": (lambda path: Subclassed(), 3),
+    "float16": (lambda path: functional("float16"), 2),
+    "mixed_float16": (lambda path: functional("mixed_float16"), 2),
+    "GroupQueryAttention": (
+        lambda path: of_one(layers.GroupQueryAttention(4, 4, 2)),
+        1,
+    ),
+    "Attention": (lambda path: of_one(layers.Attention()), 1),
+    "AdditiveAttention": (lambda path: of_one(layers.AdditiveAttention()), 1),
+    "ours": (lambda path: of_one(Ours()), 1),
+}
+
+
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
-def test_asking_changes_no_bit(make, mode):
+@pytest.mark.parametrize("kind", KINDS)
+def test_asking_changes_no_bit(kind, mode, tmp_path):
     if keras.backend.backend() != "tensorflow" and mode != "eager":
         pytest.skip("tf.function")
-    model = make()
+    make, num_maps = KINDS[kind]
+    model = make(tmp_path)
     model(IDS)
 
     def plain(ids):
@@ -122,10 +162,12 @@ def test_asking_changes_no_bit(make, mode):
     expected = to_numpy(plain(IDS))
     outputs, maps = asking(IDS)
     np.testing.assert_array_equal(to_numpy(outputs), expected)
+    assert len(maps) == num_maps
     for weights in maps.values():
+        assert len(weights.shape) == 4
         rows = to_numpy(weights).sum(-1)
         assert (np.isclose(rows, 1, atol=1e-2) | (rows == 0)).all()
-    np.testing.assert_array_equal(to_numpy(model(IDS)), to_numpy(model(IDS)))
+    np.testing.assert_array_equal(to_numpy(plain(IDS)), expected)
 
 
 def test_nothing_is_left_behind():
@@ -246,7 +288,7 @@ def test_other_layers_are_taught_by_an_adapter(monkeypatch):
             record(weights)
             return weights
 
-        return {"weigh": weigh}
+        return [(layer, "weigh", weigh)]
 
     register_attention_adapter(Homemade, adapter)
     outputs, maps = get_attention_weights(model, data)
@@ -303,23 +345,38 @@ def test_attention_on_padding_and_on_the_future_is_found():
         check_attention_masks({"layer": weights}, MASK[:, :5])
 
 
-def test_the_mask_that_keras_loses_behind_a_residual_is_found():
-    """Keras 3.10 to 3.15: the second layer attends to padding."""
+def behind_residuals():
+    """Two attentions behind residuals that rely on Keras's implicit mask."""
+    keras.utils.set_random_seed(0)
     ids = keras.Input((6,), dtype="int32")
     x = embedding(mask_zero=True)(ids)
     for _ in range(2):
         x = layers.Add()([x, layers.MultiHeadAttention(2, 4)(x, x)])
-    model = keras.Model(ids, x)
+    return keras.Model(ids, x)
+
+
+def test_the_check_says_what_the_outputs_show():
+    """Keras 3.10 to 3.15: the second layer attends to padding."""
+    model = behind_residuals()
     _, maps = get_attention_weights(model, IDS)
     first, second = maps
-    found = {leak.layer for leak in check_attention_masks(maps, MASK)}
-    assert found <= {second} and first not in found
-    change = model(np.where(MASK, IDS, 0))
-    model.layers[1].embeddings.assign(
-        to_numpy(model.layers[1].embeddings) * (np.arange(11) > 0)[:, None]
-    )
-    moved = np.abs(to_numpy(change) - to_numpy(model(IDS)))[MASK].max()
-    assert bool(found) == (moved > 1e-6), "the check says what outputs show"
+    leaking = {leak.layer for leak in check_attention_masks(maps, MASK)}
+    assert leaking <= {second}
+    before = to_numpy(model(IDS))
+    vectors = to_numpy(model.layers[1].embeddings)
+    model.layers[1].embeddings.assign(vectors * (np.arange(11) > 0)[:, None])
+    moved = np.abs(before - to_numpy(model(IDS)))[MASK].max()
+    assert bool(leaking) == (moved > 1e-6)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Keras 3.10 to 3.15 takes the mask from a tensor it attends to. "
+    "Does this pass? Then Keras is mended: say so in chapter 25.",
+)
+def test_keras_keeps_the_padding_mask_behind_a_residual():
+    _, maps = get_attention_weights(behind_residuals(), IDS)
+    assert check_attention_masks(maps, MASK) == []
 
 
 def test_recording_changes_no_loss():
