@@ -13,14 +13,21 @@ from d2l_attention.heatmaps.capture import (
 )
 from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.plots import (
+    animate_attention,
+    describe_attention,
     plot_alignment,
     plot_attention,
     plot_attention_grid,
+    plot_entropy,
     show_heatmaps,
 )
 from d2l_attention.heatmaps.statistics import (
     alignment_error_rate,
     alignment_from_attention,
+    attention_distance,
+    attention_entropy,
+    attention_rollout,
+    merge_subwords,
     read_pharaoh,
 )
 
@@ -33,10 +40,17 @@ __all__ = [
     "register_attention_adapter",
     "alignment_error_rate",
     "alignment_from_attention",
+    "attention_distance",
+    "attention_entropy",
+    "attention_rollout",
+    "merge_subwords",
+    "animate_attention",
+    "describe_attention",
     "display_figure",
     "plot_alignment",
     "plot_attention",
     "plot_attention_grid",
+    "plot_entropy",
     "read_pharaoh",
     "show_heatmaps",
 ]

@@ -3,7 +3,10 @@
 import base64
 import html
 import io
+from pathlib import Path
+import tempfile
 
+from matplotlib.animation import Animation
 import matplotlib.pyplot as plt
 
 
@@ -14,7 +17,8 @@ def display_figure(figure, alt):
     an `<img>` that holds the picture itself. The figure is closed.
 
     Args:
-        figure: A `matplotlib.figure.Figure`, or `Axes` of one.
+        figure: A `matplotlib.figure.Figure`, `Axes` of one, or an animation,
+            shown as a GIF.
         alt: Str, what the figure shows.
 
     Returns:
@@ -25,24 +29,37 @@ def display_figure(figure, alt):
     """
     if not alt.strip():
         raise ValueError(f"`alt` must describe the figure. Received: {alt!r}.")
+    if isinstance(figure, Animation):
+        return _Picture(alt, "image/gif", _to_gif(figure))
     figure = getattr(figure, "figure", figure)
-    buffer = io.BytesIO()
-    # Without a date and a version the same figure is the same bytes.
-    figure.savefig(
-        buffer, dpi=100, bbox_inches="tight", metadata={"Software": None}
-    )
+    picture = to_png(figure)
     plt.close(figure)
-    picture = base64.b64encode(buffer.getvalue()).decode()
-    return _Picture(
-        f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{picture}">'
-    )
+    return _Picture(alt, "image/png", picture)
+
+
+def to_png(figure):
+    """The bytes of a picture; those of the same figure are the same."""
+    buffer = io.BytesIO()
+    no_version = {"Software": None}
+    figure.savefig(buffer, dpi=100, bbox_inches="tight", metadata=no_version)
+    return buffer.getvalue()
+
+
+def _to_gif(animation):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "animation.gif")
+        animation.save(path, writer="pillow", dpi=80)
+        plt.close(animation._fig)
+        return path.read_bytes()
 
 
 class _Picture:
     """HTML that shows itself in a notebook."""
 
-    def __init__(self, data):
-        self.data = data
+    def __init__(self, alt, kind, picture):
+        picture = base64.b64encode(picture).decode()
+        alt = html.escape(alt)
+        self.data = f'<img alt="{alt}" src="data:{kind};base64,{picture}">'
 
     def _repr_html_(self):
         return self.data

@@ -7,7 +7,9 @@ read; rows are queries, columns are keys.
 import warnings
 
 from d2l_attention.heatmaps.paths import select_layers
-from d2l_attention.heatmaps.tokens import label_axis
+from d2l_attention.heatmaps.statistics import attention_entropy
+from d2l_attention.heatmaps.tokens import label_axis, right_to_left
+from matplotlib.animation import FuncAnimation
 from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
 import numpy as np
@@ -98,13 +100,19 @@ def plot_attention(
     vmin=0.0,
     vmax=None,
     max_ticks=64,
+    max_cells=1000,
     colorbar=True,
     title=None,
+    annotate=False,
+    fmt="{:.2f}",
+    rtl="auto",
 ):
     """One heatmap, labelled with its tokens.
 
     Cells that may not be attended are hatched, so a weight of 0 and no weight
     at all look different. Tokens are data: none is read as mathematics.
+    Where there are too many cells to draw, each drawn one is the largest of
+    its neighbours, so that none is lost, and the title says so.
 
     Args:
         weights: Float array `(T, S)`.
@@ -116,8 +124,14 @@ def plot_attention(
         vmin: Float, lower end of the colour scale.
         vmax: Float, upper end; defaults to the largest weight.
         max_ticks: Int, most labels on an axis; longer ones are thinned.
+        max_cells: Int, most cells drawn on a side.
         colorbar: Whether to draw one.
         title: Str.
+        annotate: Whether to write the weights into the cells.
+        fmt: Str, how to write them.
+        rtl: Whether keys run from right to left, and queries are labelled on
+            the right; "auto" asks the tokens (Arabic, Hebrew …). Before
+            matplotlib 3.11 such words are themselves drawn backwards.
 
     Returns:
         The `matplotlib.axes.Axes`.
@@ -126,27 +140,21 @@ def plot_attention(
         ValueError: If `weights` has not two axes, or tokens do not fit it.
     """
     weights = _to_numpy(weights, "weights", 2)
+    rows, columns = weights.shape
     if ax is None:
         ax = _new_axes(weights.shape)
-    shown = np.ma.masked_invalid(weights)
-    if mask is not None:
-        mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
-        shown = np.ma.masked_where(~mask, shown)
-    image = ax.imshow(
-        shown,
-        cmap=cmap,
-        vmin=vmin,
-        vmax=_highest(shown) if vmax is None else vmax,
-        interpolation="nearest",
-        aspect="equal" if max(weights.shape) <= 64 else "auto",
-    )
-    if mask is not None and not mask.all():
-        _hatch(ax, weights.shape)
-    label_axis(ax.yaxis, query_tokens, weights.shape[0], "query", max_ticks)
-    label_axis(ax.xaxis, key_tokens, weights.shape[1], "key", max_ticks)
+    shown = _hide(weights, mask)
+    vmax = _highest(shown) if vmax is None else vmax
+    image, note = _draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
+    label_axis(ax.yaxis, query_tokens, rows, "query", max_ticks)
+    label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
     ax.set(xlabel="keys", ylabel="queries")
-    if title is not None:
+    _turn(ax, query_tokens, key_tokens, rtl)
+    title = "\n".join(filter(None, (title, note)))
+    if title:
         ax.set_title(title, parse_math=False)
+    if annotate:
+        _annotate(ax, image, shown, fmt)
     if colorbar:
         ax.figure.colorbar(image, ax=ax, shrink=0.8, label="weight")
     return ax
@@ -166,7 +174,8 @@ def plot_attention_grid(
     cmap="viridis",
     vmin=0.0,
     vmax=None,
-    max_ticks=64,
+    max_ticks=None,
+    rtl="auto",
 ):
     """A row of heatmaps for each layer, a column for each head.
 
@@ -186,7 +195,8 @@ def plot_attention_grid(
         sample: Int, which sentence of the batch.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend.
         figsize: Size of one panel, in inches.
-        cmap, vmin, vmax, max_ticks: See `plot_attention`.
+        max_ticks: Int, most labels on an axis; by default as many as fit.
+        cmap, vmin, vmax, rtl: See `plot_attention`.
 
     Returns:
         The `matplotlib.figure.Figure`.
@@ -211,7 +221,9 @@ def plot_attention_grid(
     columns = max(shape[0] for shape in shapes)
     if figsize is None:
         cells = np.max([shape[:0:-1] for shape in shapes], axis=0)
-        figsize = np.clip(0.2 * cells, 1.7, 5.0)
+        figsize = np.clip(0.2 * cells, 1.7, np.clip(24 / columns, 1.7, 5.0))
+    if max_ticks is None:
+        max_ticks = max(int(6 * min(figsize)), 2)
     figure, panels = plt.subplots(
         len(grid),
         columns,
@@ -220,34 +232,206 @@ def plot_attention_grid(
         layout="constrained",
     )
     heads = range(columns) if heads is None else heads
-    for row, (path, (matrices, queries, keys)) in enumerate(grid.items()):
+    vmax = max(highest) if vmax is None else vmax
+    max_cells = min(1000, int(figure.dpi * max(figsize)))
+    rows = list(grid.items())
+    for row, (path, (matrices, queries, keys)) in enumerate(rows):
+        # Labels stand at the edges, and where the next layer has others.
+        follows = rows[row + 1][1] if row + 1 < len(rows) else None
+        ends = follows is None or not (
+            follows[0].shape == matrices.shape and _same(follows[2], keys)
+        )
         for column, ax in enumerate(panels[row]):
             if column >= len(matrices):
                 ax.set_axis_off()
                 continue
-            plot_attention(
-                matrices[column],
-                queries,
-                keys,
-                mask=mask,
-                ax=ax,
-                cmap=cmap,
-                vmin=vmin,
-                vmax=max(highest) if vmax is None else vmax,
-                max_ticks=max_ticks,
-                colorbar=False,
-                title=f"head {heads[column]}" if row == 0 else None,
-            )
-            ax.set(xlabel="", ylabel="")
-            if column:
-                ax.set_yticklabels([])
+            shown = _hide(matrices[column], mask)
+            image, note = _draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
+            on_right = _turn(ax, queries, keys, rtl)
+            t, s = shown.shape
+            if column == (len(matrices) - 1 if on_right else 0):
+                label_axis(ax.yaxis, queries, t, "query", max_ticks)
+            else:
+                ax.set_yticks([])
+            if ends:
+                label_axis(ax.xaxis, keys, s, "key", max_ticks)
+            else:
+                ax.set_xticks([])
+            if row == 0:
+                ax.set_title(f"head {heads[column]}")
+        panels[row, 0].yaxis.set_label_position("left")
         name = "\n".join(path.rsplit("/", 2))
         panels[row, 0].set_ylabel(name, parse_math=False)
+    if note:
+        figure.suptitle(note)
     figure.supxlabel("keys")
     figure.supylabel("queries")
-    image = panels[0, 0].images[0]
     figure.colorbar(image, ax=panels, shrink=0.8, label="weight")
     return figure
+
+
+def plot_entropy(
+    weights, *, mask=None, normalize=True, ax=None, cmap="viridis"
+):
+    """How widely each head looks: a row for each layer, a column a head.
+
+    Each cell is the mean of `attention_entropy` over all queries that attend
+    to anything.
+
+    Args:
+        weights: Mapping of layer path to a float array `(H, T, S)` or
+            `(B, H, T, S)`, or one such array.
+        mask: Bool array `(T, S)`, `(B, 1, S)` or `(B, T, S)`, True = may
+            attend, or a dict of path to one. A query whose row is all False
+            does not count.
+        normalize: Whether 1 means an even look at all keys that may be
+            attended; otherwise the unit is nats.
+        ax: Axes to draw on; new ones by default.
+        cmap: Name of a matplotlib colour map.
+
+    Returns:
+        The `matplotlib.axes.Axes`.
+    """
+    if not hasattr(weights, "items"):
+        weights = {"": weights}
+    rows = []
+    for path, layer in weights.items():
+        layer = np.asarray(layer, "float64")
+        layer = layer[None] if layer.ndim == 3 else layer
+        allowed = mask.get(path) if isinstance(mask, dict) else mask
+        if allowed is not None and np.ndim(allowed) == 3:
+            allowed = np.asarray(allowed)[:, None]
+        entropy = attention_entropy(layer, mask=allowed, normalize=normalize)
+        entropy = np.ma.masked_invalid(entropy)
+        rows.append(entropy.mean(axis=(0, 2)).filled(np.nan))
+    table = np.full((len(rows), max(map(len, rows))), np.nan)
+    for row, entropies in zip(table, rows, strict=True):
+        row[: len(entropies)] = entropies
+    ax = plot_attention(
+        table,
+        list(weights) if any(weights) else None,
+        ax=ax,
+        cmap=cmap,
+        vmax=1.0 if normalize else None,
+        colorbar=False,
+        annotate=True,
+        rtl=False,
+    )
+    ax.set(xlabel="head", ylabel="layer" if len(rows) > 1 else "")
+    label = "entropy / that of an even look" if normalize else "entropy (nats)"
+    ax.figure.colorbar(ax.images[0], ax=ax, shrink=0.8, label=label)
+    return ax
+
+
+def animate_attention(
+    frames,
+    query_tokens=None,
+    key_tokens=None,
+    *,
+    titles=None,
+    interval=400,
+    vmin=0.0,
+    vmax=None,
+    **options,
+):
+    """A heatmap that moves, over epochs or over the steps of a decoder.
+
+    All frames share one colour scale. `animation.save("name.gif",
+    writer="pillow")` needs no other program.
+
+    Args:
+        frames: Float array `(frames, T, S)`, a heatmap each, or `(T, S)`,
+            shown row by row, as a decoder writes its tokens.
+        query_tokens, key_tokens: See `plot_attention`.
+        titles: List of str, one for each frame.
+        interval: Float, milliseconds from one frame to the next.
+        vmin: Float, lower end of the colour scale.
+        vmax: Float, upper end; defaults to the largest weight of all frames.
+        **options: Of `plot_attention`.
+
+    Returns:
+        The `matplotlib.animation.FuncAnimation`.
+
+    Raises:
+        ValueError: If `frames` has not two or three axes, or titles do not
+            fit it.
+    """
+    frames = np.asarray(frames, "float64")
+    if frames.ndim == 2:
+        written = np.tri(len(frames), dtype=bool)[..., None]
+        frames = np.where(written, frames, np.nan)
+        if titles is None and query_tokens is not None:
+            titles = [f"writes {token}" for token in query_tokens]
+    frames = _to_numpy(frames, "frames", 3)
+    if titles is None:
+        titles = [f"{i + 1} of {len(frames)}" for i in range(len(frames))]
+    if len(titles) != len(frames):
+        raise ValueError(
+            f"There must be a title for each of {len(frames)} frames. "
+            f"Received: {len(titles)} titles."
+        )
+    vmax = _highest(frames) if vmax is None else vmax
+    ax = plot_attention(
+        frames[-1], query_tokens, key_tokens, vmin=vmin, vmax=vmax, **options
+    )
+    image = ax.images[0]
+    most = options.get("max_cells", 1000)
+    title = ax.set_title("", parse_math=False)
+
+    def draw(i):
+        image.set_data(_pool(np.ma.masked_invalid(frames[i]), most)[0])
+        title.set_text(titles[i])
+        return image, title
+
+    draw(0)
+    return FuncAnimation(ax.figure, draw, frames=len(frames), interval=interval)
+
+
+def describe_attention(
+    weights, query_tokens=None, key_tokens=None, *, mask=None, top=3
+):
+    """What a heatmap shows, in words, for those who cannot see it.
+
+    Args:
+        weights: Float array `(T, S)`.
+        query_tokens: List of T str.
+        key_tokens: List of S str.
+        mask: Bool array that broadcasts to `(T, S)`, True = may attend.
+        top: Int, how many of the largest weights are named.
+
+    Returns:
+        Str, one sentence or two.
+
+    Raises:
+        ValueError: If `weights` has not two axes, or tokens do not fit it.
+    """
+    weights = _to_numpy(weights, "weights", 2)
+    names = []
+    for tokens, size in zip(
+        (query_tokens, key_tokens), weights.shape, strict=True
+    ):
+        tokens = range(size) if tokens is None else tokens
+        if len(tokens) != size:
+            raise ValueError(
+                f"{len(tokens)} tokens do not fit weights of shape "
+                f"{weights.shape}."
+            )
+        names.append([str(token) for token in tokens])
+    shown = _hide(weights, mask)
+    order = np.argsort(-shown.filled(-np.inf), axis=None, kind="stable")
+    largest = [
+        f"{names[0][t]} to {names[1][s]} {shown[t, s]:.2f}"
+        for t, s in zip(*np.unravel_index(order, shown.shape), strict=True)
+        if shown[t, s] is not np.ma.masked
+    ][:top]
+    text = f"Heatmap of {shown.shape[0]} queries by {shown.shape[1]} keys"
+    if largest:
+        text += (
+            f", weights from {shown.min():.2f} to {shown.max():.2f}. "
+            f"Largest: {', '.join(largest)}"
+        )
+    hidden = np.ma.count_masked(shown)
+    return text + (f". {hidden} cells have no weight." if hidden else ".")
 
 
 def _heads_of(weights, path, sample, heads):
@@ -352,6 +536,91 @@ def _new_axes(shape):
         figsize=(width + 2.5, height + 1), layout="constrained"
     )
     return ax
+
+
+def _hide(weights, mask):
+    """A masked array without what may not be attended, and without NaN."""
+    if mask is not None:
+        mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
+        weights = np.ma.masked_where(~mask, weights)
+    return np.ma.masked_invalid(weights)
+
+
+def _draw_cells(ax, weights, cmap, vmin, vmax, max_cells):
+    """The image, and a note of how many weights lie in one of its cells."""
+    rows, columns = weights.shape
+    pooled, (high, wide) = _pool(weights, max_cells)
+    image = ax.imshow(
+        pooled,
+        cmap=cmap,
+        vmin=vmin,
+        vmax=vmax,
+        interpolation="nearest",
+        aspect="equal" if max(rows, columns) <= 64 else "auto",
+        extent=(
+            -0.5,
+            pooled.shape[1] * wide - 0.5,
+            pooled.shape[0] * high - 0.5,
+            -0.5,
+        ),
+    )
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    if np.ma.is_masked(weights):
+        _hatch(ax, weights.shape)
+    if high * wide == 1:
+        return image, ""
+    return image, f"(each cell is the largest of {high} × {wide})"
+
+
+def _turn(ax, query_tokens, key_tokens, rtl):
+    """From right to left; whether queries are then labelled on the right."""
+    if right_to_left(key_tokens) if rtl == "auto" else rtl:
+        ax.invert_xaxis()
+    turned = right_to_left(query_tokens) if rtl == "auto" else rtl
+    if turned:
+        ax.yaxis.tick_right()
+        ax.yaxis.set_label_position("right")
+    return turned
+
+
+def _same(tokens, others):
+    if tokens is None or others is None:
+        return tokens is others
+    return list(tokens) == list(others)
+
+
+def _pool(weights, most):
+    """The largest of each block, so that no side has more than `most`."""
+    blocks = [-(-size // most) for size in weights.shape]
+    if blocks == [1, 1]:
+        return weights, blocks
+    missing = [-size % n for size, n in zip(weights.shape, blocks, strict=True)]
+    padded = np.pad(
+        np.ma.filled(weights, np.nan),
+        [(0, n) for n in missing],
+        constant_values=np.nan,
+    )
+    rows, columns = (
+        size // n for size, n in zip(padded.shape, blocks, strict=True)
+    )
+    parts = padded.reshape(rows, blocks[0], columns, blocks[1])
+    return np.ma.masked_invalid(parts).max(axis=(1, 3)), blocks
+
+
+def _annotate(ax, image, weights, fmt):
+    for (t, s), weight in np.ndenumerate(weights):
+        if weights[t, s] is not np.ma.masked:
+            red, green, blue, _ = image.cmap(image.norm(weight))
+            light = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
+            ax.text(
+                s,
+                t,
+                fmt.format(weight),
+                ha="center",
+                va="center",
+                fontsize="small",
+                color="black" if light else "white",
+            )
 
 
 def _hatch(ax, shape):

@@ -70,18 +70,23 @@ def alignment_error_rate(sure, possible, hypothesis):
     return 1.0 - found / total
 
 
-def alignment_from_attention(weights):
-    """Each target token linked to the source token it attends to most.
+def alignment_from_attention(weights, *, method="argmax", threshold=0.25):
+    """Links read from attention.
 
     Args:
         weights: Float array `(T, S)`, rows are target tokens. A row of zeros
             gives no link.
+        method: `"argmax"` links each target token to the source token it
+            attends to most; `"threshold"` every pair whose weight is at least
+            `threshold`; `"intersection"` the pairs that are the largest of
+            their row and of their column.
+        threshold: Float, for that method.
 
     Returns:
         Set of `(source position, target position)`.
 
     Raises:
-        ValueError: If `weights` has not two axes.
+        ValueError: If `weights` has not two axes, or the method is unknown.
     """
     weights = np.asarray(weights)
     if weights.ndim != 2:
@@ -89,9 +94,157 @@ def alignment_from_attention(weights):
             "`weights` must be (target, source). Received: shape "
             f"{weights.shape}."
         )
-    best = weights.argmax(axis=1)
-    return {
-        (int(source), target)
-        for target, source in enumerate(best)
-        if weights[target, source] > 0
+    best_of_row = weights == weights.max(axis=1, keepdims=True)
+    best_of_row &= best_of_row.cumsum(axis=1) == 1  # the first of equals
+    best_of_column = weights == weights.max(axis=0, keepdims=True)
+    methods = {
+        "argmax": best_of_row,
+        "threshold": weights >= threshold,
+        "intersection": best_of_row & best_of_column,
     }
+    if method not in methods:
+        raise ValueError(
+            f"`method` must be one of {list(methods)}. Received: {method!r}."
+        )
+    linked = methods[method] & (weights > 0)
+    return {
+        (int(source), int(target)) for target, source in np.argwhere(linked)
+    }
+
+
+def attention_entropy(weights, *, mask=None, normalize=False):
+    """How widely each query looks: −Σ w ln w, in nats.
+
+    0 = at one key; ln S = evenly at all S keys.
+
+    Args:
+        weights: Float array `(…, T, S)` whose rows sum to 1.
+        mask: Bool array that broadcasts to `weights`, True = may attend.
+        normalize: Whether to divide by the entropy of an even look at all
+            keys that may be attended, so that 1 is the most there can be.
+
+    Returns:
+        Float array `(…, T)`, NaN for queries that attend to nothing.
+    """
+    weights = np.asarray(weights, "float64")
+    positive = np.where(weights > 0, weights, 1.0)
+    entropy = -(positive * np.log(positive)).sum(-1)
+    if normalize:
+        allowed = np.ones(weights.shape) if mask is None else mask
+        keys = np.broadcast_to(allowed, weights.shape).sum(-1)
+        entropy = entropy / np.log(np.maximum(keys, 2))
+    return np.where(_attends(weights, mask), entropy, np.nan)
+
+
+def attention_distance(weights, *, mask=None):
+    """How far each query looks: Σ w |t − s|, in tokens.
+
+    Args:
+        weights: Float array `(…, T, T)` of self-attention, rows summing to 1.
+        mask: Bool array that broadcasts to `weights`, True = may attend.
+
+    Returns:
+        Float array `(…, T)`, NaN for queries that attend to nothing.
+
+    Raises:
+        ValueError: If there are not as many keys as queries.
+    """
+    weights = _self_attention(weights)
+    positions = np.arange(weights.shape[-1])
+    distance = (weights * abs(positions[:, None] - positions)).sum(-1)
+    return np.where(_attends(weights, mask), distance, np.nan)
+
+
+def attention_rollout(weights, *, residual=0.5):
+    """How much of each input reaches each position, layer upon layer.
+
+        Ã_l = r I + (1 − r) mean of the heads of layer l, rows made to sum to 1
+        rollout_l = Ã_l rollout_(l − 1),  rollout_0 = I
+
+    Source: Abnar and Zuidema (2020), arXiv:2005.00928, section 3.
+
+    Args:
+        weights: Mapping or sequence of the layers of one encoder, first to
+            last, each a float array `(…, H, T, T)`.
+        residual: Float in [0, 1), r: the share that bypasses attention.
+
+    Returns:
+        Float array `(L, …, T, T)`; the last, `[-1]`, goes from the top of
+        the model to its input.
+
+    Raises:
+        ValueError: If a layer's keys are not its queries, or `residual` is
+            outside [0, 1).
+    """
+    if not 0 <= residual < 1:
+        raise ValueError(f"`residual` must be in [0, 1). Received: {residual}.")
+    layers = weights.values() if hasattr(weights, "values") else weights
+    rollouts = []
+    for layer in layers:
+        mixed = (1 - residual) * _self_attention(layer).mean(-3)
+        mixed = mixed + residual * np.eye(mixed.shape[-1])
+        total = mixed.sum(-1, keepdims=True)
+        mixed = mixed / np.where(total > 0, total, 1.0)
+        rollouts.append(mixed @ rollouts[-1] if rollouts else mixed)
+    return np.stack(rollouts)
+
+
+def merge_subwords(weights, query_words=None, key_words=None):
+    """Weights between words from weights between pieces of words.
+
+    A word is attended to as much as all its pieces together (a sum over
+    keys), and attends as its pieces do on average (a mean over queries), so
+    rows still sum to 1.
+
+    Args:
+        weights: Float array `(…, T, S)`.
+        query_words: For each of T pieces the number of its word, as the
+            `word_ids` of the `tokenizers` library: neighbours of one number
+            are one word, and each None is a word of its own. None: as it is.
+        key_words: The same for the S columns.
+
+    Returns:
+        Float array `(…, words, words)`.
+
+    Raises:
+        ValueError: If there is not one number for each row or column.
+    """
+    weights = np.asarray(weights, "float64")
+    pieces = _membership(key_words, weights.shape[-1], "key")
+    merged = weights @ pieces.T
+    pieces = _membership(query_words, weights.shape[-2], "query")
+    return (pieces / pieces.sum(1, keepdims=True)) @ merged
+
+
+def _membership(words, size, name):
+    """Matrix `(words, pieces)`, 1 where a piece belongs to a word."""
+    if words is None:
+        return np.eye(size)
+    words = list(words)
+    if len(words) != size:
+        raise ValueError(
+            f"There must be a number for each of {size} {name} pieces. "
+            f"Received: {len(words)} numbers."
+        )
+    starts = [
+        word is None or i == 0 or word != words[i - 1]
+        for i, word in enumerate(words)
+    ]
+    word_of_piece = np.cumsum(starts) - 1
+    return np.eye(word_of_piece[-1] + 1)[:, word_of_piece]
+
+
+def _attends(weights, mask):
+    """Which queries attend to anything."""
+    allowed = True if mask is None else np.asarray(mask, bool).any(-1)
+    return (weights.sum(-1) > 0) & allowed
+
+
+def _self_attention(weights):
+    weights = np.asarray(weights, "float64")
+    if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
+        raise ValueError(
+            "Self-attention has as many keys as queries. Received: weights of "
+            f"shape {weights.shape}."
+        )
+    return weights

@@ -41,6 +41,23 @@ def label_axis(axis, tokens, size, name, max_ticks):
         axis.set_tick_params(rotation=90)
 
 
+def right_to_left(tokens):
+    """Whether most tokens that have a direction run from right to left."""
+    tokens = () if tokens is None else map(str, tokens)
+    directions = [_direction(token) for token in tokens]
+    backward = directions.count("R") + directions.count("AL")
+    return backward > directions.count("L")
+
+
+def _direction(token):
+    """Of its first letter that has one: `"L"`, `"R"` or `"AL"` (Arabic)."""
+    for char in token:
+        direction = unicodedata.bidirectional(char)
+        if direction in ("L", "R", "AL"):
+            return direction
+    return ""
+
+
 def _is_cjk(text):
     return any(
         unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA"))

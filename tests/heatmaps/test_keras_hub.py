@@ -1,17 +1,16 @@
 """Weights of keras-hub's backbones: tiny ones, of random weights."""
 
-import keras
-from keras import tree
-import numpy as np
-import pytest
-import tensorflow as tf
-
 from d2l_attention.heatmaps import (
     capture,
     check_attention_masks,
     get_attention_weights,
     register_attention_adapter,
 )
+import keras
+from keras import tree
+import numpy as np
+import pytest
+import tensorflow as tf
 
 models = pytest.importorskip("keras_hub").models
 

@@ -1,15 +1,22 @@
+import io
 import re
+import time
 
 from d2l_attention.heatmaps import (
+    animate_attention,
+    attention_entropy,
+    describe_attention,
     display_figure,
     plot_alignment,
     plot_attention,
     plot_attention_grid,
+    plot_entropy,
     show_heatmaps,
 )
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from PIL import Image, ImageSequence
 import pytest
 
 matplotlib.use("agg")
@@ -204,9 +211,10 @@ def test_layers_of_a_grid_may_have_tokens_of_their_own():
         maps, QUERIES, KEYS, tokens={path: (QUERIES, QUERIES)}, heads=[1, 3]
     )
     axes = figure.axes
+    assert not axes[2].get_xticks().size, "the next layer has the same keys"
     assert [a.get_title() for a in axes[:2]] == ["head 1", "head 3"]
     assert [t.get_text() for t in axes[1].get_xticklabels()] == QUERIES
-    assert [t.get_text() for t in axes[3].get_xticklabels()] == KEYS
+    assert [t.get_text() for t in axes[5].get_xticklabels()] == KEYS
     np.testing.assert_allclose(axes[1].images[0].get_array(), maps[path][0, 3])
 
 
@@ -229,3 +237,184 @@ def test_a_grid_of_unknown_layers_names_those_there_are():
             plot_attention_grid(maps, layers=layers)
     with pytest.raises(ValueError, match=r"3 axes.*\(3, 5\)"):
         plot_attention_grid(WEIGHTS)
+
+
+HEBREW = ["שלום", "עולם", "!"]
+
+
+def test_words_from_right_to_left_turn_the_keys_and_the_labels():
+    """Before matplotlib 3.11 such words are drawn backwards."""
+    ax = plot_attention(WEIGHTS.T[:3], HEBREW, HEBREW)
+    draw(ax.figure)
+    first, last = ax.get_xlim()
+    assert first > last, "the first key is on the right"
+    assert ax.yaxis.get_ticks_position() == "right"
+    assert [t.get_text() for t in ax.get_xticklabels()] == HEBREW
+    ax = plot_attention(WEIGHTS.T[:3], KEYS[:3], HEBREW)
+    assert ax.yaxis.get_ticks_position() == "left"
+    assert ax.get_xlim()[0] > ax.get_xlim()[1]
+    ax = plot_attention(WEIGHTS.T[:3], HEBREW, ["a", "b", "שלום"])
+    assert ax.get_xlim()[0] < ax.get_xlim()[1], "most are Latin"
+    ax = plot_attention(WEIGHTS.T[:3], HEBREW, HEBREW, rtl=False)
+    assert ax.get_xlim()[0] < ax.get_xlim()[1]
+    assert ax.yaxis.get_ticks_position() == "left"
+
+
+def test_a_grid_labels_queries_from_right_to_left_at_its_right():
+    figure = plot_attention_grid(WEIGHTS.T[None].repeat(2, 0), KEYS, HEBREW)
+    labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert labels == KEYS
+    figure = plot_attention_grid(WEIGHTS[None].repeat(2, 0), HEBREW, KEYS)
+    first, last = (
+        [t.get_text() for t in axes.get_yticklabels()]
+        for axes in figure.axes[:2]
+    )
+    assert not any(first) and last == HEBREW
+
+
+@pytest.mark.parametrize("size", [(1500, 30), (30, 2501)])
+def test_among_many_cells_none_is_lost_and_the_title_says_so(size):
+    weights = np.full(size, 1e-4)
+    spike = (size[0] - 1, size[1] - 7)
+    weights[spike] = 1.0
+    mask = np.ones(size, bool)
+    mask[:4] = False
+    ax = plot_attention(weights, mask=mask, title="much")
+    draw(ax.figure)
+    shown = ax.images[0].get_array()
+    assert max(shown.shape) <= 1000
+    assert shown.max() == 1.0 and (shown == 1.0).sum() == 1
+    blocks = [-(-n // 1000) for n in size]
+    assert ax.get_title() == (
+        f"much\n(each cell is the largest of {blocks[0]} × {blocks[1]})"
+    )
+    row, column = (int(i) for i in np.argwhere(shown == 1.0)[0])
+    assert (row, column) == tuple(
+        i // n for i, n in zip(spike, blocks, strict=True)
+    )
+    assert ax.get_xlim() == (-0.5, size[1] - 0.5)
+    assert ax.get_ylim() == (size[0] - 0.5, -0.5)
+    left, right, bottom, top = ax.images[0].get_extent()
+    assert (left, top) == (-0.5, -0.5)
+    assert (right + 0.5) / shown.shape[1] == blocks[1], "cells keep their place"
+    assert (bottom + 0.5) / shown.shape[0] == blocks[0]
+    assert shown.mask[: 4 // blocks[0]].all() and not shown.mask[4:].any()
+
+
+def test_few_cells_are_drawn_as_they_are():
+    ax = plot_attention(np.eye(1000))
+    assert ax.images[0].get_array().shape == (1000, 1000)
+    assert ax.get_title() == ""
+
+
+def test_a_grid_shows_every_spike_that_its_panels_have_no_pixels_for():
+    weights = np.zeros((12, 1, 512, 512))
+    spikes = np.random.default_rng(0).integers(0, 512, (12, 2))
+    for head, (t, s) in enumerate(spikes):
+        weights[head, 0, t, s] = 1.0
+    figure = plot_attention_grid(weights.transpose(1, 0, 2, 3), figsize=(2, 2))
+    draw(figure)
+    for axes in figure.axes[:12]:
+        shown = axes.images[0].get_array()
+        assert shown.max() == 1.0
+        box = axes.get_window_extent()
+        assert shown.shape[0] <= 1.5 * box.height
+    assert "largest of 3 × 3" in figure.get_suptitle()
+
+
+def test_numbers_in_cells_are_readable():
+    ax = plot_attention(
+        np.array([[0.0, 1.0], [0.25, np.nan]]), annotate=True, fmt="{:.1f}"
+    )
+    texts = {(*t.get_position(),): t for t in ax.texts}
+    found = {place: text.get_text() for place, text in texts.items()}
+    assert found == {(0, 0): "0.0", (1, 0): "1.0", (0, 1): "0.2"}
+    assert texts[0, 0].get_color() == "white"
+    assert texts[1, 0].get_color() == "black"
+
+
+def test_entropies_have_a_row_for_each_layer_and_a_column_for_each_head():
+    maps = maps_of_two_layers()
+    maps["small"] = np.eye(3)[None, None].repeat(2, 0)
+    mask = np.ones((2, 3, 1), bool)
+    mask[1, 2] = False  # a query of padding
+    ax = plot_entropy(maps, mask=mask)
+    draw(ax.figure)
+    table = ax.images[0].get_array()
+    assert table.shape == (4, 4)
+    first = attention_entropy(next(iter(maps.values())), normalize=True)
+    first[1, :, 2] = np.nan
+    np.testing.assert_allclose(table[0], np.nanmean(first, axis=(0, 2)))
+    assert table[3, 0] == 0 and table.mask[3, 1:].all(), "one head"
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(maps)
+    assert ax.images[0].get_clim() == (0.0, 1.0)
+    ax = plot_entropy(np.full((1, 2, 5, 5), 0.2), normalize=False)
+    np.testing.assert_allclose(ax.images[0].get_array(), np.log(5))
+    assert ax.figure.axes[-1].get_ylabel() == "entropy (nats)"
+
+
+def frames_of(picture):
+    gif = Image.open(io.BytesIO(picture))
+    return [np.asarray(f.convert("RGB")) for f in ImageSequence.Iterator(gif)]
+
+
+def test_an_animation_keeps_one_scale_and_is_a_gif(tmp_path):
+    frames = np.stack([np.full((3, 5), 0.2), WEIGHTS])
+    animation = animate_attention(
+        frames, QUERIES, KEYS, titles=["epoch 1", "epoch 2"], interval=200
+    )
+    path = tmp_path / "a.gif"
+    animation.save(path, writer="pillow")
+    assert len(frames_of(path.read_bytes())) == 2
+    assert Image.open(path).info["duration"] == 200
+    ax = plt.gca()
+    assert ax.images[0].get_clim() == (0.0, WEIGHTS.max())
+    np.testing.assert_array_equal(ax.images[0].get_array(), WEIGHTS)
+    assert ax.get_title() == "epoch 2"
+    with pytest.raises(ValueError, match="each of 2 frames.*1 titles"):
+        animate_attention(frames, titles=["one"])
+    with pytest.raises(ValueError, match=r"3 axes.*\(3,\)"):
+        animate_attention(WEIGHTS[:, 0])
+
+
+def test_a_decoder_writes_row_by_row(monkeypatch):
+    seen = []
+    animation = animate_attention(WEIGHTS, QUERIES, KEYS)
+    image, title = plt.gca().images[0], plt.gca().title
+    for i in range(3):
+        animation._func(i)
+        seen.append((title.get_text(), image.get_array().copy()))
+    assert [text for text, _ in seen] == ["writes a", "writes b", "writes c"]
+    for i, (_, shown) in enumerate(seen):
+        np.testing.assert_array_equal(shown[: i + 1], WEIGHTS[: i + 1])
+        assert shown.mask[i + 1 :].all()
+    picture = display_figure(animation, "three steps").data
+    assert picture.startswith('<img alt="three steps" src="data:image/gif')
+    assert not plt.get_fignums()
+
+
+def test_the_description_names_the_largest_weights():
+    weights = np.array([[0.9, 0.1], [0.3, 0.7]])
+    assert describe_attention(weights, ["le", "chat"], ["the", "cat"]) == (
+        "Heatmap of 2 queries by 2 keys, weights from 0.10 to 0.90. Largest: "
+        "le to the 0.90, chat to cat 0.70, chat to the 0.30."
+    )
+    mask = np.array([[False, True], [True, True]])
+    assert describe_attention(weights, mask=mask, top=1) == (
+        "Heatmap of 2 queries by 2 keys, weights from 0.10 to 0.70. Largest: "
+        "1 to 1 0.70. 1 cells have no weight."
+    )
+    assert describe_attention(weights, mask=False) == (
+        "Heatmap of 2 queries by 2 keys. 4 cells have no weight."
+    )
+    with pytest.raises(ValueError, match=r"3 tokens.*\(2, 2\)"):
+        describe_attention(weights, ["a", "b", "c"])
+
+
+def test_twelve_layers_of_twelve_heads_are_drawn_in_seconds():
+    tokens = [f"t{i}" for i in range(64)]
+    weights = np.random.default_rng(0).dirichlet(np.ones(64), (12, 12, 64))
+    maps = dict(zip("abcdefghijkl", weights, strict=True))
+    start = time.process_time()
+    draw(plot_attention_grid(maps, tokens, tokens))
+    assert time.process_time() - start < 20, "under 10 s on a quiet machine"
