@@ -30,10 +30,12 @@ from d2l_attention.heatmaps.statistics import (
     merge_subwords,
     read_pharaoh,
 )
+from d2l_attention.heatmaps.viewer import AttentionView, view_attention
 
 __all__ = [
     "AttentionMaps",
     "AttentionRecorder",
+    "AttentionView",
     "MaskLeak",
     "check_attention_masks",
     "get_attention_weights",
@@ -53,4 +55,5 @@ __all__ = [
     "plot_entropy",
     "read_pharaoh",
     "show_heatmaps",
+    "view_attention",
 ]

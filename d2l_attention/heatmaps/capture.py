@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.paths import select_layers
+from d2l_attention.heatmaps.selection import select_layers
 import keras
 from keras import ops, tree
 import numpy as np

@@ -32,12 +32,12 @@ def display_figure(figure, alt):
     if isinstance(figure, Animation):
         return _Picture(alt, "image/gif", _to_gif(figure))
     figure = getattr(figure, "figure", figure)
-    picture = to_png(figure)
+    picture = _to_png(figure)
     plt.close(figure)
     return _Picture(alt, "image/png", picture)
 
 
-def to_png(figure):
+def _to_png(figure):
     """The bytes of a picture; those of the same figure are the same."""
     buffer = io.BytesIO()
     no_version = {"Software": None}

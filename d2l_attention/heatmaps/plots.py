@@ -4,11 +4,14 @@ Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
 read; rows are queries, columns are keys.
 """
 
-import warnings
-
-from d2l_attention.heatmaps.paths import select_layers
+from d2l_attention.heatmaps.selection import hide, select_maps, to_numpy
 from d2l_attention.heatmaps.statistics import attention_entropy
-from d2l_attention.heatmaps.tokens import label_axis, right_to_left
+from d2l_attention.heatmaps.tokens import (
+    label_axis,
+    longest_label,
+    readable,
+    right_to_left,
+)
 from matplotlib.animation import FuncAnimation
 from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
@@ -49,7 +52,7 @@ def show_heatmaps(
         ValueError: If `matrices` has not four axes, or there are fewer
             titles than columns.
     """
-    matrices = _to_numpy(matrices, "matrices", 4)
+    matrices = to_numpy(matrices, "matrices", 4)
     rows, columns = matrices.shape[:2]
     if titles is not None and len(titles) < columns:
         raise ValueError(
@@ -139,11 +142,11 @@ def plot_attention(
     Raises:
         ValueError: If `weights` has not two axes, or tokens do not fit it.
     """
-    weights = _to_numpy(weights, "weights", 2)
+    weights = to_numpy(weights, "weights", 2)
     rows, columns = weights.shape
     if ax is None:
-        ax = _new_axes(weights.shape)
-    shown = _hide(weights, mask)
+        ax = _new_axes(weights.shape, query_tokens, key_tokens)
+    shown = hide(weights, mask)
     vmax = _highest(shown) if vmax is None else vmax
     image, note = _draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
     label_axis(ax.yaxis, query_tokens, rows, "query", max_ticks)
@@ -193,7 +196,8 @@ def plot_attention_grid(
             `"decoder/*/cross_attention"`. All by default.
         heads: List of int; all by default.
         sample: Int, which sentence of the batch.
-        mask: Bool array that broadcasts to `(T, S)`, True = may attend.
+        mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
+            dict of path to one.
         figsize: Size of one panel, in inches.
         max_ticks: Int, most labels on an axis; by default as many as fit.
         cmap, vmin, vmax, rtl: See `plot_attention`.
@@ -208,14 +212,9 @@ def plot_attention_grid(
     Warns:
         UserWarning: If a shown row has weight on a column that is left out.
     """
-    if not hasattr(weights, "items"):
-        weights = {"": weights}
-    tokens = {} if tokens is None else tokens
-    grid = {}
-    for path in select_layers(weights, layers):
-        matrices = _heads_of(weights[path], path, sample, heads)
-        pair = tokens.get(path, (query_tokens, key_tokens))
-        grid[path] = (_cut(matrices, *pair, path), *pair)
+    grid = select_maps(
+        weights, query_tokens, key_tokens, tokens, layers, heads, sample
+    )
     shapes = [matrices.shape for matrices, _, _ in grid.values()]
     highest = [_highest(matrices) for matrices, _, _ in grid.values()]
     columns = max(shape[0] for shape in shapes)
@@ -245,7 +244,7 @@ def plot_attention_grid(
             if column >= len(matrices):
                 ax.set_axis_off()
                 continue
-            shown = _hide(matrices[column], mask)
+            shown = hide(matrices[column], mask, path)
             image, note = _draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
             on_right = _turn(ax, queries, keys, rtl)
             t, s = shown.shape
@@ -266,7 +265,8 @@ def plot_attention_grid(
         figure.suptitle(note)
     figure.supxlabel("keys")
     figure.supylabel("queries")
-    figure.colorbar(image, ax=panels, shrink=0.8, label="weight")
+    aspect = max(20, 5 * figure.get_figheight())
+    figure.colorbar(image, ax=panels, shrink=0.8, aspect=aspect, label="weight")
     return figure
 
 
@@ -361,8 +361,8 @@ def animate_attention(
         written = np.tri(len(frames), dtype=bool)[..., None]
         frames = np.where(written, frames, np.nan)
         if titles is None and query_tokens is not None:
-            titles = [f"writes {token}" for token in query_tokens]
-    frames = _to_numpy(frames, "frames", 3)
+            titles = [f"writes {readable(token)}" for token in query_tokens]
+    frames = to_numpy(frames, "frames", 3)
     if titles is None:
         titles = [f"{i + 1} of {len(frames)}" for i in range(len(frames))]
     if len(titles) != len(frames):
@@ -405,7 +405,7 @@ def describe_attention(
     Raises:
         ValueError: If `weights` has not two axes, or tokens do not fit it.
     """
-    weights = _to_numpy(weights, "weights", 2)
+    weights = to_numpy(weights, "weights", 2)
     names = []
     for tokens, size in zip(
         (query_tokens, key_tokens), weights.shape, strict=True
@@ -416,8 +416,8 @@ def describe_attention(
                 f"{len(tokens)} tokens do not fit weights of shape "
                 f"{weights.shape}."
             )
-        names.append([str(token) for token in tokens])
-    shown = _hide(weights, mask)
+        names.append([readable(token) for token in tokens])
+    shown = hide(weights, mask)
     order = np.argsort(-shown.filled(-np.inf), axis=None, kind="stable")
     largest = [
         f"{names[0][t]} to {names[1][s]} {shown[t, s]:.2f}"
@@ -432,35 +432,6 @@ def describe_attention(
         )
     hidden = np.ma.count_masked(shown)
     return text + (f". {hidden} cells have no weight." if hidden else ".")
-
-
-def _heads_of(weights, path, sample, heads):
-    weights = np.asarray(weights, dtype="float64")
-    if weights.ndim == 4:
-        weights = weights[sample]
-    weights = _to_numpy(weights, f"weights of {path}" if path else "weights", 3)
-    return weights if heads is None else weights[list(heads)]
-
-
-def _cut(matrices, query_tokens, key_tokens, path):
-    """Without the rows and columns behind the tokens."""
-    _, rows, columns = matrices.shape
-    t = rows if query_tokens is None else len(query_tokens)
-    s = columns if key_tokens is None else len(key_tokens)
-    if t > rows or s > columns:
-        raise ValueError(
-            f"{t} query and {s} key tokens do not fit weights {path} of shape "
-            f"{(rows, columns)}."
-        )
-    lost = np.nan_to_num(matrices[:, :t, s:]).sum(-1).max(initial=0.0)
-    if lost > 1e-3:
-        warnings.warn(
-            f"Up to {lost:.0%} of a row's attention lies on the {columns - s} "
-            f"columns behind the {s} key tokens, which are left out"
-            + (f" ({path})." if path else "."),
-            stacklevel=3,
-        )
-    return matrices[:, :t, :s]
 
 
 def plot_alignment(
@@ -487,7 +458,7 @@ def plot_alignment(
         ValueError: If there are more tokens than weights, or a link lies
             outside the tokens.
     """
-    weights = _to_numpy(weights, "weights", 2)
+    weights = to_numpy(weights, "weights", 2)
     size = (len(target_tokens), len(source_tokens))
     if size[0] > weights.shape[0] or size[1] > weights.shape[1]:
         raise ValueError(
@@ -515,35 +486,19 @@ def plot_alignment(
     return ax
 
 
-def _to_numpy(array, name, num_axes):
-    array = np.asarray(array, dtype="float64")
-    if array.ndim != num_axes or not array.size:
-        raise ValueError(
-            f"`{name}` must have {num_axes} axes and not be empty. Received: "
-            f"shape {array.shape}."
-        )
-    return array
-
-
 def _highest(array):
     finite = np.ma.masked_invalid(array).compressed()
     return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
 
 
-def _new_axes(shape):
+def _new_axes(shape, query_tokens, key_tokens):
     height, width = (min(max(0.35 * n, 2.0), 12.0) for n in shape)
+    wide = 0.1 * max(longest_label(query_tokens) - 10, 0)
+    high = 0.1 * max(longest_label(key_tokens) - 10, 0)
     _, ax = plt.subplots(
-        figsize=(width + 2.5, height + 1), layout="constrained"
+        figsize=(width + 2.5 + wide, height + 1 + high), layout="constrained"
     )
     return ax
-
-
-def _hide(weights, mask):
-    """A masked array without what may not be attended, and without NaN."""
-    if mask is not None:
-        mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
-        weights = np.ma.masked_where(~mask, weights)
-    return np.ma.masked_invalid(weights)
 
 
 def _draw_cells(ax, weights, cmap, vmin, vmax, max_cells):

@@ -25,7 +25,7 @@ def label_axis(axis, tokens, size, name, max_ticks):
     if tokens is None:
         axis.get_major_locator().set_params(integer=True)
         return
-    tokens = [str(token) for token in tokens]
+    tokens = [_short(readable(token)) for token in tokens]
     if len(tokens) != size:
         raise ValueError(
             f"There must be one {name} token for each of {size} rows or "
@@ -39,6 +39,25 @@ def label_axis(axis, tokens, size, name, max_ticks):
     axis.set_ticks(positions, [tokens[i] for i in positions], **options)
     if axis.axis_name == "x" and max(map(len, tokens)) > 1:
         axis.set_tick_params(rotation=90)
+
+
+def longest_label(tokens):
+    """How many characters the longest label has."""
+    tokens = () if tokens is None else tokens
+    return max((len(_short(readable(token))) for token in tokens), default=0)
+
+
+def readable(token):
+    """A token as text that can be drawn: line ends and the like as signs."""
+    return "".join(
+        _SIGNS.get(char, "\ufffd")
+        if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
+        else char
+        for char in str(token)
+    )
+
+
+_SIGNS = {"\n": "↵", "\t": "→"}
 
 
 def right_to_left(tokens):
@@ -56,6 +75,10 @@ def _direction(token):
         if direction in ("L", "R", "AL"):
             return direction
     return ""
+
+
+def _short(text, most=50):
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _is_cjk(text):

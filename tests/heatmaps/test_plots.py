@@ -96,6 +96,14 @@ def test_tokens_are_not_mathematics(token):
     assert axes.get_yticklabels()[0].get_text() == token
 
 
+def test_tokens_that_no_font_has_or_no_figure_holds_are_drawn_as_signs():
+    tokens = ["\n", "\t", "\0", "\ud800", "x" * 10_000]
+    ax = plot_attention(WEIGHTS, QUERIES, tokens)
+    draw(ax.figure)
+    labels = [t.get_text() for t in ax.get_xticklabels()]
+    assert labels == ["↵", "→", "\ufffd", "\ufffd", "x" * 49 + "…"]
+
+
 def test_many_ticks_are_thinned_and_stay_with_their_cells():
     tokens = [f"t{i}" for i in range(130)]
     axes = plot_attention(np.eye(130), tokens, tokens, max_ticks=20)
