@@ -86,7 +86,7 @@ def middle_of(page, row, column, num_keys):
     left = box["width"] - 2 - num_keys * size
     return (
         box["x"] + left + (column + 0.5) * size,
-        box["y"] + (row + 0.5) * size,
+        box["y"] + 8 + (row + 0.5) * size,
     )
 
 
