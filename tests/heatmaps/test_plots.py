@@ -367,7 +367,7 @@ def frames_of(picture):
 
 
 def test_an_animation_keeps_one_scale_and_is_a_gif(tmp_path):
-    frames = np.stack([np.full((3, 5), 0.2), WEIGHTS])
+    frames = np.stack([WEIGHTS, np.full((3, 5), 0.2)])
     animation = animate_attention(
         frames, QUERIES, KEYS, titles=["epoch 1", "epoch 2"], interval=200
     )
@@ -377,7 +377,7 @@ def test_an_animation_keeps_one_scale_and_is_a_gif(tmp_path):
     assert Image.open(path).info["duration"] == 200
     ax = plt.gca()
     assert ax.images[0].get_clim() == (0.0, WEIGHTS.max())
-    np.testing.assert_array_equal(ax.images[0].get_array(), WEIGHTS)
+    np.testing.assert_array_equal(ax.images[0].get_array(), frames[1])
     assert ax.get_title() == "epoch 2"
     with pytest.raises(ValueError, match="each of 2 frames.*1 titles"):
         animate_attention(frames, titles=["one"])
