@@ -334,6 +334,9 @@ def test_attention_on_padding_and_on_the_future_is_found():
         (next(iter(maps)), "the future")
     }
     assert sorted(leak.head for leak in leaks) == [0, 1]
+    next_token = {"layer": np.eye(4, k=1)[None, None]}
+    (leak,) = check_attention_masks(next_token, causal=True)
+    assert leak == ("layer", 0, "the future", 1.0)
     weights = np.zeros((2, 3, 6, 6))
     weights[..., 0] = 1
     weights[0, 1, 2] = [0.25, 0, 0, 0, 0.75, 0]
