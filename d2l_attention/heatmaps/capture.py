@@ -176,7 +176,6 @@ def _by_softmax(layer, record):
         return weights
 
     def call(*args, **kwargs):
-        seen.clear()
         output = original_call(*args, **kwargs)
         if not seen:
             raise ValueError(
