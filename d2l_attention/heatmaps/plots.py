@@ -271,7 +271,13 @@ def plot_attention_grid(
 
 
 def plot_entropy(
-    weights, *, mask=None, normalize=True, ax=None, cmap="viridis"
+    weights,
+    *,
+    mask=None,
+    normalize=True,
+    annotate=True,
+    ax=None,
+    cmap="viridis",
 ):
     """How widely each head looks: a row for each layer, a column a head.
 
@@ -286,6 +292,7 @@ def plot_entropy(
             does not count.
         normalize: Whether 1 means an even look at all keys that may be
             attended; otherwise the unit is nats.
+        annotate: Whether to write the numbers into the cells.
         ax: Axes to draw on; new ones by default.
         cmap: Name of a matplotlib colour map.
 
@@ -314,7 +321,7 @@ def plot_entropy(
         cmap=cmap,
         vmax=1.0 if normalize else None,
         colorbar=False,
-        annotate=True,
+        annotate=annotate,
         rtl=False,
     )
     ax.set(xlabel="head", ylabel="layer" if len(rows) > 1 else "")
