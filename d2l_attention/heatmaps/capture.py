@@ -263,9 +263,9 @@ def _concrete(weights, path, outputs):
     graph = _graph(weights)
     if graph is not None and graph is not _graph(tree.flatten(outputs)[0]):
         raise ValueError(
-            f"The attention of {path.split('#')[0]!r} runs inside a loop of the graph, which "
-            "its weights cannot leave. Ask the model for them, if it has "
-            "`return_attention_scores`."
+            f"The attention of {path.split('#')[0]!r} runs inside a loop of "
+            "the graph, which its weights cannot leave. Ask the model for "
+            "them, if it has `return_attention_scores`."
         )
     return weights if graph is not None else ops.convert_to_numpy(weights)
 
