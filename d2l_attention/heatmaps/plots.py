@@ -427,7 +427,7 @@ def describe_attention(
     shown = hide(weights, mask)
     order = np.argsort(-shown.filled(-np.inf), axis=None, kind="stable")
     largest = [
-        f"{names[0][t]} to {names[1][s]} {shown[t, s]:.2f}"
+        f"“{names[0][t]}” to “{names[1][s]}” {shown[t, s]:.2f}"
         for t, s in zip(*np.unravel_index(order, shown.shape), strict=True)
         if shown[t, s] is not np.ma.masked
     ][:top]

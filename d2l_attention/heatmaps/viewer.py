@@ -133,10 +133,12 @@ class AttentionView:
         alt = describe_attention(weights.filled(np.nan), queries, keys)
         still = display_figure(ax, f"{path} first head. {alt}".lstrip()).data
         page = html.escape(self.to_html(), quote=True)
+        rows = max(len(layer["queries"]) for layer in self._data["layers"])
+        height = min(900, 450 + 28 * rows)  # the page scrolls within
         return (
             f"<details open><summary>Still picture</summary>{still}</details>"
             '<iframe sandbox="allow-scripts" title="Attention, to explore" '
-            'style="width:100%;height:900px;border:0" '
+            f'style="width:100%;height:{height}px;border:0" '
             f'srcdoc="{page}"></iframe>'
         )
 

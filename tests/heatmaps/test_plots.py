@@ -405,12 +405,12 @@ def test_the_description_names_the_largest_weights():
     weights = np.array([[0.9, 0.1], [0.3, 0.7]])
     assert describe_attention(weights, ["le", "chat"], ["the", "cat"]) == (
         "Heatmap of 2 queries by 2 keys, weights from 0.10 to 0.90. Largest: "
-        "le to the 0.90, chat to cat 0.70, chat to the 0.30."
+        "“le” to “the” 0.90, “chat” to “cat” 0.70, “chat” to “the” 0.30."
     )
     mask = np.array([[False, True], [True, True]])
     assert describe_attention(weights, mask=mask, top=1) == (
         "Heatmap of 2 queries by 2 keys, weights from 0.10 to 0.70. Largest: "
-        "1 to 1 0.70. 1 cells have no weight."
+        "“1” to “1” 0.70. 1 cells have no weight."
     )
     assert describe_attention(weights, mask=False) == (
         "Heatmap of 2 queries by 2 keys. 4 cells have no weight."
