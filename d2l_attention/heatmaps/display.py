@@ -8,6 +8,7 @@ import tempfile
 
 from matplotlib.animation import Animation
 import matplotlib.pyplot as plt
+from PIL import Image
 
 
 def display_figure(figure, alt):
@@ -38,11 +39,14 @@ def display_figure(figure, alt):
 
 
 def _to_png(figure):
-    """The bytes of a picture; those of the same figure are the same."""
-    buffer = io.BytesIO()
-    no_version = {"Software": None}
-    figure.savefig(buffer, dpi=100, bbox_inches="tight", metadata=no_version)
-    return buffer.getvalue()
+    """The bytes of a picture, as few as there can be without loss.
+
+    The same figure is the same bytes: there is no date and no version.
+    """
+    drawn, packed = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, dpi=100, bbox_inches="tight")
+    Image.open(drawn).convert("RGB").save(packed, "png", optimize=True)
+    return packed.getvalue()
 
 
 def _to_gif(animation):
