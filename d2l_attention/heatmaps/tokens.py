@@ -5,6 +5,7 @@ import warnings
 
 import matplotlib
 from matplotlib import font_manager
+from matplotlib.ticker import MaxNLocator
 
 # Fonts with Chinese, Japanese and Korean glyphs, as the systems name them.
 _CJK_FONTS = (
@@ -23,7 +24,9 @@ _CJK_FONTS = (
 def label_axis(axis, tokens, size, name, max_ticks):
     """Label `size` cells with `tokens`, or number them if there are none."""
     if tokens is None:
-        axis.get_major_locator().set_params(integer=True)
+        locator = axis.get_major_locator()
+        if isinstance(locator, MaxNLocator):  # ticks that somebody set stay
+            locator.set_params(integer=True)
         return
     tokens = [_short(readable(token)) for token in tokens]
     if len(tokens) != size:

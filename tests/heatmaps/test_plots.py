@@ -128,6 +128,13 @@ def test_it_draws_where_it_is_told():
     assert not left.images and len(right.images) == 1
 
 
+def test_ticks_that_somebody_set_stay():
+    _, axes = plt.subplots(1, 2, sharey=True)
+    axes[0].set_yticks([1])
+    plot_attention(WEIGHTS, ax=axes[1])
+    assert axes[1].get_yticks().tolist() == [1]
+
+
 def test_tokens_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="query token.*3 rows.*2 tokens"):
         plot_attention(WEIGHTS, ["a", "b"])
