@@ -49,6 +49,14 @@ from d2l_attention.transformer import (  # noqa: E402
     TransformerDecoder,
     TransformerEncoder,
 )
+from d2l_attention.variants.hard import (  # noqa: E402
+    HardAttention,
+    MovingBaseline,
+    log_probability,
+    most_likely_locations,
+    reinforce_loss,
+    sample_locations,
+)
 
 __all__ = [
     "AddNorm",
@@ -60,7 +68,9 @@ __all__ = [
     "DotProductAttention",
     "FixedContextSeq2Seq",
     "GreedyDecoder",
+    "HardAttention",
     "LearnedPositionalEncoding",
+    "MovingBaseline",
     "MultiHeadAttention",
     "NWKernelRegression",
     "PositionWiseFFN",
@@ -76,10 +86,14 @@ __all__ = [
     "concat_scores",
     "dot_product_scores",
     "gaussian_scores",
+    "log_probability",
     "masked_softmax",
+    "most_likely_locations",
     "multi_head_scores",
     "nadaraya_watson",
     "padding_mask",
+    "reinforce_loss",
+    "sample_locations",
     "scaled_dot_product_scores",
     "sinusoidal_encoding",
     "window_mask",
