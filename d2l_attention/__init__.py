@@ -31,6 +31,9 @@ from d2l_attention.positional_encoding import (  # noqa: E402
     PositionalEncoding,
     sinusoidal_encoding,
 )
+from d2l_attention.rnnsearch import (  # noqa: E402
+    RNNSearch,
+)
 from d2l_attention.scoring import (  # noqa: E402
     AdditiveAttention,
     BilinearAttention,
@@ -57,6 +60,9 @@ from d2l_attention.variants.hard import (  # noqa: E402
     reinforce_loss,
     sample_locations,
 )
+from d2l_attention.variants.pointer import (  # noqa: E402
+    PointerNetwork,
+)
 
 __all__ = [
     "AddNorm",
@@ -73,8 +79,10 @@ __all__ = [
     "MovingBaseline",
     "MultiHeadAttention",
     "NWKernelRegression",
+    "PointerNetwork",
     "PositionWiseFFN",
     "PositionalEncoding",
+    "RNNSearch",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderBlock",

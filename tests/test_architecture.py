@@ -23,6 +23,7 @@ FLOORS = {
     "variants": 4,
     "seq2seq": 4,
     "bahdanau": 5,
+    "rnnsearch": 5,
     "transformer": 5,
     "decoding": 6,
 }
