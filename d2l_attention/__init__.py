@@ -60,13 +60,22 @@ from d2l_attention.variants.hard import (  # noqa: E402
     reinforce_loss,
     sample_locations,
 )
+from d2l_attention.variants.hierarchical import (  # noqa: E402
+    AttentionPooling,
+    HierarchicalAttentionNetwork,
+)
 from d2l_attention.variants.pointer import (  # noqa: E402
     PointerNetwork,
+)
+from d2l_attention.variants.structured import (  # noqa: E402
+    StructuredAttention,
+    linear_chain_marginals,
 )
 
 __all__ = [
     "AddNorm",
     "AdditiveAttention",
+    "AttentionPooling",
     "BahdanauSeq2Seq",
     "BeamDecoder",
     "BilinearAttention",
@@ -75,6 +84,7 @@ __all__ = [
     "FixedContextSeq2Seq",
     "GreedyDecoder",
     "HardAttention",
+    "HierarchicalAttentionNetwork",
     "LearnedPositionalEncoding",
     "MovingBaseline",
     "MultiHeadAttention",
@@ -83,6 +93,7 @@ __all__ = [
     "PositionWiseFFN",
     "PositionalEncoding",
     "RNNSearch",
+    "StructuredAttention",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderBlock",
@@ -94,6 +105,7 @@ __all__ = [
     "concat_scores",
     "dot_product_scores",
     "gaussian_scores",
+    "linear_chain_marginals",
     "log_probability",
     "masked_softmax",
     "most_likely_locations",
