@@ -52,6 +52,13 @@ from d2l_attention.transformer import (  # noqa: E402
     TransformerDecoder,
     TransformerEncoder,
 )
+from d2l_attention.variants.graph import (  # noqa: E402
+    GATAttention,
+    GATv2Attention,
+    GraphDotProductAttention,
+    adjacency_to_edges,
+    edge_softmax,
+)
 from d2l_attention.variants.hard import (  # noqa: E402
     HardAttention,
     MovingBaseline,
@@ -82,6 +89,9 @@ __all__ = [
     "ConcatAttention",
     "DotProductAttention",
     "FixedContextSeq2Seq",
+    "GATAttention",
+    "GATv2Attention",
+    "GraphDotProductAttention",
     "GreedyDecoder",
     "HardAttention",
     "HierarchicalAttentionNetwork",
@@ -100,10 +110,12 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderBlock",
     "additive_scores",
+    "adjacency_to_edges",
     "bilinear_scores",
     "causal_mask",
     "concat_scores",
     "dot_product_scores",
+    "edge_softmax",
     "gaussian_scores",
     "linear_chain_marginals",
     "log_probability",
