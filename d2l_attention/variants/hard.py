@@ -67,10 +67,12 @@ def reinforce_loss(
     section 4.1, with λ_r = 1.
 
     Args:
-        log_likelihood: Float tensor `(B,)`, log p(y|z), the reward.
-        log_probability: Float tensor `(B,)`, log p(z), summed over queries.
-        baseline: Float or tensor `(B,)`, b.
-        entropy: Float tensor `(B,)`, H of the distribution of z.
+        log_likelihood: Float tensor `(B,)`, log p(y|z), the reward; or
+            `(B, T)`, if every query has a reward of its own.
+        log_probability: The same of log p(z); with one reward for all
+            queries, their sum.
+        baseline: Float or tensor, b.
+        entropy: Float tensor, H of the distribution of z.
         weight: Float, λ.
 
     Returns:
