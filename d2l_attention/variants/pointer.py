@@ -108,7 +108,10 @@ class PointerNetwork(keras.Model):
             items: Float tensor `(B, S, F)`.
             length: Int, T, if not all are to be pointed at.
         """
-        e, keys, start, present = self.encode(ops.convert_to_tensor(items))
+        items = ops.convert_to_tensor(items)
+        if not self.built:
+            self.build({"items": items.shape})
+        e, keys, start, present = self.encode(items)
         length = ops.shape(e)[1] if length is None else length
         weights = GRUWeights.of(self.cell)
         places = ops.arange(ops.shape(e)[1])

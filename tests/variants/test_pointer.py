@@ -55,6 +55,10 @@ def test_decoding_is_the_likeliest_item_each_time():
     np.testing.assert_array_equal(short, places[:, :2])
 
 
+def test_decoding_builds_a_fresh_model():
+    assert to_numpy(PointerNetwork(8).decode(ITEMS)).shape == (3, 6)
+
+
 def test_permuting_the_items_permutes_the_pointers():
     model = make()
     order = np.random.default_rng(0).permutation(6)
