@@ -31,6 +31,9 @@ from d2l_attention.positional_encoding import (  # noqa: E402
     PositionalEncoding,
     sinusoidal_encoding,
 )
+from d2l_attention.rnnsearch import (  # noqa: E402
+    RNNSearch,
+)
 from d2l_attention.scoring import (  # noqa: E402
     AdditiveAttention,
     BilinearAttention,
@@ -49,37 +52,80 @@ from d2l_attention.transformer import (  # noqa: E402
     TransformerDecoder,
     TransformerEncoder,
 )
+from d2l_attention.variants.graph import (  # noqa: E402
+    GATAttention,
+    GATv2Attention,
+    GraphDotProductAttention,
+    adjacency_to_edges,
+    edge_softmax,
+)
+from d2l_attention.variants.hard import (  # noqa: E402
+    HardAttention,
+    MovingBaseline,
+    log_probability,
+    most_likely_locations,
+    reinforce_loss,
+    sample_locations,
+)
+from d2l_attention.variants.hierarchical import (  # noqa: E402
+    AttentionPooling,
+    HierarchicalAttentionNetwork,
+)
+from d2l_attention.variants.pointer import (  # noqa: E402
+    PointerNetwork,
+)
+from d2l_attention.variants.structured import (  # noqa: E402
+    StructuredAttention,
+    linear_chain_marginals,
+)
 
 __all__ = [
     "AddNorm",
     "AdditiveAttention",
+    "AttentionPooling",
     "BahdanauSeq2Seq",
     "BeamDecoder",
     "BilinearAttention",
     "ConcatAttention",
     "DotProductAttention",
     "FixedContextSeq2Seq",
+    "GATAttention",
+    "GATv2Attention",
+    "GraphDotProductAttention",
     "GreedyDecoder",
+    "HardAttention",
+    "HierarchicalAttentionNetwork",
     "LearnedPositionalEncoding",
+    "MovingBaseline",
     "MultiHeadAttention",
     "NWKernelRegression",
+    "PointerNetwork",
     "PositionWiseFFN",
     "PositionalEncoding",
+    "RNNSearch",
+    "StructuredAttention",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderBlock",
     "TransformerEncoder",
     "TransformerEncoderBlock",
     "additive_scores",
+    "adjacency_to_edges",
     "bilinear_scores",
     "causal_mask",
     "concat_scores",
     "dot_product_scores",
+    "edge_softmax",
     "gaussian_scores",
+    "linear_chain_marginals",
+    "log_probability",
     "masked_softmax",
+    "most_likely_locations",
     "multi_head_scores",
     "nadaraya_watson",
     "padding_mask",
+    "reinforce_loss",
+    "sample_locations",
     "scaled_dot_product_scores",
     "sinusoidal_encoding",
     "window_mask",

@@ -25,6 +25,7 @@ class Seq2Seq(keras.Model):
         dim: Positive int, size D of embeddings and hidden states.
         num_layers: Positive int, number of layers on each side.
         dropout: Float in [0, 1).
+        embedding_dim: Positive int, size of the embeddings; None = `dim`.
 
     Call arguments:
         inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
@@ -51,6 +52,8 @@ class Seq2Seq(keras.Model):
         dim,
         num_layers,
         dropout=0.0,
+        *,
+        embedding_dim=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -68,7 +71,7 @@ class Seq2Seq(keras.Model):
         self.source_embedding, self.target_embedding = (
             keras.layers.Embedding(
                 size,
-                dim,
+                embedding_dim or dim,
                 keras.initializers.RandomNormal(stddev=self.embedding_stddev),
                 **policy,
             )

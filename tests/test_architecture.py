@@ -20,8 +20,10 @@ FLOORS = {
     "multi_head": 3,
     "scoring": 3,
     "blocks": 4,
+    "variants": 4,
     "seq2seq": 4,
     "bahdanau": 5,
+    "rnnsearch": 5,
     "transformer": 5,
     "decoding": 6,
 }

@@ -4,6 +4,7 @@ from contract import to_numpy
 from d2l_attention import (
     BahdanauSeq2Seq,
     FixedContextSeq2Seq,
+    RNNSearch,
     Transformer,
 )
 import keras
@@ -11,7 +12,7 @@ from keras import ops
 import numpy as np
 import pytest
 
-MODELS = [FixedContextSeq2Seq, BahdanauSeq2Seq, Transformer]
+MODELS = [FixedContextSeq2Seq, BahdanauSeq2Seq, RNNSearch, Transformer]
 SOURCE = np.array([[5, 3, 9, 2, 0, 0], [7, 1, 4, 8, 6, 2]], "int32")
 TARGET = np.array([[2, 9, 4, 7, 3], [2, 5, 8, 0, 0]], "int32")
 INPUTS = {"source": SOURCE, "target": TARGET}
@@ -19,7 +20,8 @@ INPUTS = {"source": SOURCE, "target": TARGET}
 
 def make(model, **options):
     keras.utils.set_random_seed(0)
-    options = {"dim": 8, "num_layers": 2, **options}
+    num_layers = 1 if model is RNNSearch else 2
+    options = {"dim": 8, "num_layers": num_layers, **options}
     model = model(source_vocab_size=11, target_vocab_size=13, **options)
     model.build({"source": (None, None), "target": (None, None)})
     return model

@@ -1,0 +1,1 @@
+"""Other ways to attend, each in a module of its own."""
