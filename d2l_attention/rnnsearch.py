@@ -211,7 +211,7 @@ class RNNSearch(Seq2Seq):
         return {
             "hidden": gated_step(projected, hidden, joined["U"]),
             "context": context,
-            "attention": weights[:, 0],
+            "attention": ops.cast(weights[:, 0], context.dtype),
         }
 
     def read_out(self, before, embedded, context, training=None):
