@@ -12,9 +12,26 @@ from d2l_attention.blocks import (  # noqa: E402
     TransformerEncoderBlock,
 )
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder  # noqa: E402
+from d2l_attention.efficient.multi_query import (  # noqa: E402
+    GroupedQueryAttention,
+    MultiQueryAttention,
+    grouped_scores,
+    grouped_sum,
+    share_heads,
+)
+from d2l_attention.efficient.paged import (  # noqa: E402
+    BlockManager,
+    OutOfBlocksError,
+    PagedKVCache,
+    paged_attention,
+)
 from d2l_attention.kernel_regression import (  # noqa: E402
     NWKernelRegression,
     nadaraya_watson,
+)
+from d2l_attention.language_model import (  # noqa: E402
+    CausalBlock,
+    LanguageModel,
 )
 from d2l_attention.masking import (  # noqa: E402
     causal_mask,
@@ -86,6 +103,8 @@ __all__ = [
     "BahdanauSeq2Seq",
     "BeamDecoder",
     "BilinearAttention",
+    "BlockManager",
+    "CausalBlock",
     "ConcatAttention",
     "DotProductAttention",
     "FixedContextSeq2Seq",
@@ -93,12 +112,17 @@ __all__ = [
     "GATv2Attention",
     "GraphDotProductAttention",
     "GreedyDecoder",
+    "GroupedQueryAttention",
     "HardAttention",
     "HierarchicalAttentionNetwork",
+    "LanguageModel",
     "LearnedPositionalEncoding",
     "MovingBaseline",
     "MultiHeadAttention",
+    "MultiQueryAttention",
     "NWKernelRegression",
+    "OutOfBlocksError",
+    "PagedKVCache",
     "PointerNetwork",
     "PositionWiseFFN",
     "PositionalEncoding",
@@ -117,6 +141,8 @@ __all__ = [
     "dot_product_scores",
     "edge_softmax",
     "gaussian_scores",
+    "grouped_scores",
+    "grouped_sum",
     "linear_chain_marginals",
     "log_probability",
     "masked_softmax",
@@ -124,9 +150,11 @@ __all__ = [
     "multi_head_scores",
     "nadaraya_watson",
     "padding_mask",
+    "paged_attention",
     "reinforce_loss",
     "sample_locations",
     "scaled_dot_product_scores",
+    "share_heads",
     "sinusoidal_encoding",
     "window_mask",
 ]

@@ -101,6 +101,7 @@ class MultiHeadAttention(AttentionLayer):
             if size is not None or name in ("num_heads", "key_dim"):
                 check_positive(name, size)
         self.num_heads = num_heads
+        self.num_kv_heads = num_heads  # fewer where heads share keys
         self.key_dim = key_dim
         self.value_dim = key_dim if value_dim is None else value_dim
         self.output_dim = output_dim
@@ -109,15 +110,13 @@ class MultiHeadAttention(AttentionLayer):
     def build(self, query_shape, key_shape=None, value_shape=None):
         key_shape = query_shape if key_shape is None else key_shape
         value_shape = key_shape if value_shape is None else value_shape
-        keys, values = (
-            self.num_heads * self.key_dim,
-            self.num_heads * self.value_dim,
-        )
+        h, g = self.num_heads, self.num_kv_heads
+        k, v = self.key_dim, self.value_dim
         output = self.output_dim or query_shape[-1]
-        self.query_layer = self._dense("W_q", keys, query_shape[-1])
-        self.key_layer = self._dense("W_k", keys, key_shape[-1])
-        self.value_layer = self._dense("W_v", values, value_shape[-1])
-        self.output_layer = self._dense("W_o", output, values)
+        self.query_layer = self._dense("W_q", h * k, query_shape[-1])
+        self.key_layer = self._dense("W_k", g * k, key_shape[-1])
+        self.value_layer = self._dense("W_v", g * v, value_shape[-1])
+        self.output_layer = self._dense("W_o", output, h * v)
 
     def _dense(self, name, size, input_size):
         layer = keras.layers.Dense(
@@ -128,26 +127,30 @@ class MultiHeadAttention(AttentionLayer):
 
     def project_query(self, query):
         """Queries of all heads, `(B, T, D)` to `(B, T, H, K)`."""
-        return self._split_heads(self.query_layer(query), self.key_dim)
+        return _split_heads(self.query_layer(query), self.num_heads)
 
     def project_key(self, key):
         """Keys of all heads, `(B, S, D')` to `(B, S, H, K)`."""
-        return self._split_heads(self.key_layer(key), self.key_dim)
+        return _split_heads(self.key_layer(key), self.num_kv_heads)
 
     def project_value(self, value):
         """Values of all heads, to `(B, S, H, V)`."""
-        return self._split_heads(self.value_layer(value), self.value_dim)
+        return _split_heads(self.value_layer(value), self.num_kv_heads)
 
-    def _split_heads(self, x, size):
-        return ops.reshape(x, (*ops.shape(x)[:-1], self.num_heads, size))
+    def score(self, query, key):
+        return multi_head_scores(query, key)
+
+    def average(self, weights, value):
+        """Weighted sums `(B, T, H, V)` of projected values."""
+        return multi_head_sum(weights, value)
 
     def attend(self, query, key, value, mask=None, training=None):
         """Output and weights for projected queries, keys and values."""
         if mask is not None and len(mask.shape) == 3:
             mask = mask[:, None]  # the same for every head
-        weights = masked_softmax(multi_head_scores(query, key), mask)
+        weights = masked_softmax(self.score(query, key), mask)
         kept = self.dropout_layer(weights, training=training)
-        heads = multi_head_sum(kept, value)
+        heads = self.average(kept, value)
         joined = (*ops.shape(heads)[:-2], self.num_heads * self.value_dim)
         return self.output_layer(ops.reshape(heads, joined)), weights
 
@@ -167,3 +170,9 @@ class MultiHeadAttention(AttentionLayer):
     def get_config(self):
         config = {**self.sizes, "use_bias": self.use_bias}
         return {**super().get_config(), **config}
+
+
+def _split_heads(x, num_heads):
+    """`(B, T, H K)` to `(B, T, H, K)`."""
+    size = x.shape[-1] // num_heads
+    return ops.reshape(x, (*ops.shape(x)[:-1], num_heads, size))

@@ -38,8 +38,8 @@ class _PositionalEncoding(keras.Layer):
 
     Call arguments:
         x: Float tensor `(B, T, D)`.
-        start: Int or int tensor (), position of the first token of `x`; a
-            decoder that feeds one token at a time passes its step.
+        start: Int, or int tensor () or `(B,)`, position of the first token
+            of `x`; a decoder that feeds one token at a time passes its step.
 
     Returns:
         Float tensor `(B, T, D)`.
@@ -66,7 +66,8 @@ class _PositionalEncoding(keras.Layer):
                 )
             rows = self.table[start : start + length]
         else:
-            positions = start + ops.arange(ops.shape(x)[1], dtype="int32")
+            steps = ops.arange(ops.shape(x)[1], dtype="int32")
+            positions = ops.expand_dims(start, -1) + steps  # (T,) or (B, T)
             last = self.max_length - 1
             rows = ops.take(self.table, ops.minimum(positions, last), axis=0)
         return x + ops.cast(rows, x.dtype)

@@ -19,13 +19,15 @@ FLOORS = {
     "kernel_regression": 3,
     "multi_head": 3,
     "scoring": 3,
-    "blocks": 4,
+    "blocks": 5,
+    "efficient": 4,
     "variants": 4,
-    "seq2seq": 4,
-    "bahdanau": 5,
-    "rnnsearch": 5,
-    "transformer": 5,
-    "decoding": 6,
+    "seq2seq": 5,
+    "bahdanau": 6,
+    "language_model": 6,
+    "rnnsearch": 6,
+    "transformer": 6,
+    "decoding": 7,
 }
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "source"}
 LAZY = {  # heavy, and needed by some readers only

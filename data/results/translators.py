@@ -1,6 +1,9 @@
 """Train translators without attention, with it, of nothing else; score them.
 
     python data/results/translators.py > data/results/DATE_translators.csv
+    python data/results/translators.py \
+        --only FixedContextSeq2Seq BahdanauSeq2Seq RNNSearch \
+        > data/results/DATE_rnnsearch.csv
     python data/results/translators.py --path fra-eng.zip --num-pairs 30000 \
         --max-length 10 --num-test 2000 --epochs 10 --dropout 0.2 \
         --learning-rate 4e-3
@@ -21,6 +24,7 @@ from d2l_attention import (
     BahdanauSeq2Seq,
     FixedContextSeq2Seq,
     GreedyDecoder,
+    RNNSearch,
     Transformer,
 )
 from d2l_attention.datasets import (
@@ -44,6 +48,7 @@ RECURRENT = {"num_layers": 1, "rate": 1.0, "warmup_steps": 0}
 MODELS = {
     FixedContextSeq2Seq: {**RECURRENT, "width": 1.0625},
     BahdanauSeq2Seq: {**RECURRENT, "width": 1.0},
+    RNNSearch: {**RECURRENT, "width": 1.0},
     Transformer: {
         "num_layers": 2,
         "rate": 0.4,
@@ -177,7 +182,7 @@ def main():
         "--learning-rate", type=float, nargs="+", default=[3e-3, 5e-3, 7e-3]
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="the name of one of the models")
+    parser.add_argument("--only", nargs="+", help="names of models")
     arguments = parser.parse_args()
     length = arguments.max_length
     options = {
@@ -189,9 +194,9 @@ def main():
     data = load_translation(arguments.path, batch_size=64, **options)
     out = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     out.writeheader()
-    others = {}
+    others, names = {}, [model.__name__ for model in MODELS]
     for make_model, settings in MODELS.items():
-        if arguments.only not in (None, make_model.__name__):
+        if make_model.__name__ not in (arguments.only or names):
             continue
         steps = len(pairs.train) // 64
         trials = []

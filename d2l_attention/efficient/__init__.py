@@ -1,0 +1,1 @@
+"""Attention in large models: less memory, less to read, or less to compute."""

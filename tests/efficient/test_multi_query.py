@@ -1,0 +1,156 @@
+"""Heads that share keys and values, against NumPy, Keras and our own."""
+
+from contract import attention_inputs, check_layer, draw, to_numpy
+from d2l_attention import (
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    share_heads,
+)
+import keras
+from keras import ops
+import numpy as np
+import pytest
+
+SIZES = {"num_heads": 6, "key_dim": 4, "value_dim": 5, "output_dim": 11}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: GroupedQueryAttention(num_kv_heads=2, **SIZES, **k),
+        lambda **k: GroupedQueryAttention(6, 3, 4, output_dim=11, **k),
+        lambda **k: MultiQueryAttention(dropout=0.3, **SIZES, **k),
+        lambda **k: MultiQueryAttention(use_bias=True, **SIZES, **k),
+    ],
+)
+def test_contract(make):
+    check_layer(
+        make,
+        attention_inputs(),
+        # One constant for all keys cancels in the softmax.
+        no_gradient=("W_k/bias",),
+        num_heads=6,
+        output_dim=11,
+    )
+
+
+def softmax(x):
+    exponentials = np.exp(x - x.max(-1, keepdims=True))
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_head_h_uses_the_keys_of_its_group(groups):
+    inputs = attention_inputs()
+    layer = GroupedQueryAttention(num_kv_heads=groups, **SIZES)
+    output, weights = layer(
+        inputs["query"],
+        key=inputs["key"],
+        value=inputs["value"],
+        return_attention_scores=True,
+    )
+    w_q, w_k, w_v, w_o = map(to_numpy, layer.get_weights())
+    assert w_k.shape[1] == 4 * groups and w_v.shape[1] == 5 * groups
+    heads = []
+    for h in range(6):
+        g = h // (6 // groups)
+        q = inputs["query"] @ w_q[:, 4 * h : 4 * h + 4]
+        k = inputs["key"] @ w_k[:, 4 * g : 4 * g + 4]
+        expected = softmax(q @ k.transpose(0, 2, 1) / 2)
+        np.testing.assert_allclose(to_numpy(weights)[:, h], expected, atol=1e-6)
+        heads.append(expected @ (inputs["value"] @ w_v[:, 5 * g : 5 * g + 5]))
+    np.testing.assert_allclose(
+        to_numpy(output), np.concatenate(heads, -1) @ w_o, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("num_queries", [1, 11])
+def test_as_many_groups_as_heads_is_multi_head_attention(num_queries):
+    query, key = draw(2, num_queries, 7), draw(2, 13, 5)
+    grouped = GroupedQueryAttention(num_kv_heads=6, **SIZES)
+    plain = MultiHeadAttention(**SIZES)
+    for layer in (grouped, plain):
+        layer.build(query.shape, key.shape)
+    plain.set_weights(grouped.get_weights())
+    np.testing.assert_allclose(
+        to_numpy(grouped(query, key=key)),
+        to_numpy(plain(query, key=key)),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_equals_the_layer_of_keras(groups):
+    x, y = draw(2, 11, 7), draw(2, 13, 7)
+    mask = np.random.default_rng(1).random((2, 11, 13)) < 0.7
+    mask[:, :, 0] = True  # Keras has no zeros for empty rows
+    ours = GroupedQueryAttention(6, groups, 4)
+    ours.build(x.shape, y.shape)
+    theirs = keras.layers.GroupQueryAttention(4, 6, groups, use_bias=False)
+    theirs.build(x.shape, y.shape)
+    for weight, value in zip(theirs.weights, ours.get_weights(), strict=True):
+        weight.assign(value.reshape(weight.shape))
+    arguments = {"attention_mask": mask, "return_attention_scores": True}
+    for found, expected in zip(
+        ours(x, key=y, **arguments), theirs(x, y, **arguments), strict=True
+    ):
+        np.testing.assert_allclose(
+            to_numpy(found), to_numpy(expected), atol=1e-5
+        )
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="a fault of one backend"
+)
+def test_keras_has_no_operation_for_one_key_head_on_tensorflow():
+    """Why `grouped_scores` is ours. If this fails, Keras has mended it."""
+    import tensorflow as tf
+
+    query, key = draw(1, 5, 3, 8), draw(1, 5, 1, 8)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        ops.dot_product_attention(query, key, key)
+
+
+def test_shared_heads_that_were_equal_change_nothing():
+    x = draw(2, 11, 7)
+    layer = MultiHeadAttention(6, 4, 5, use_bias=True)
+    layer.build(x.shape)
+    for i, weight in enumerate(layer.weights):
+        weight.assign(0.3 * draw(*weight.shape, seed=i))
+    for dense, size in ((layer.key_layer, 4), (layer.value_layer, 5)):
+        for weight in dense.weights:
+            one = to_numpy(weight).reshape(*weight.shape[:-1], 2, 3, size)
+            weight.assign(one[..., :1, :].repeat(3, -2).reshape(weight.shape))
+    shared = share_heads(layer, 2)
+    assert (shared.num_heads, shared.num_kv_heads) == (6, 2)
+    np.testing.assert_allclose(
+        to_numpy(shared(x)), to_numpy(layer(x)), atol=1e-5
+    )
+
+
+def test_shared_heads_are_means_of_their_group():
+    layer = MultiHeadAttention(6, 4, 5)
+    layer.build((None, None, 7))
+    w_q, w_k, w_v, w_o = layer.get_weights()
+    shared = share_heads(layer, 3).get_weights()
+    np.testing.assert_array_equal(shared[0], w_q)
+    np.testing.assert_array_equal(shared[3], w_o)
+    for found, heads, size in ((shared[1], w_k, 4), (shared[2], w_v, 5)):
+        for g in range(3):
+            pair = heads[:, 2 * g * size : (2 * g + 2) * size]
+            mean = (pair[:, :size] + pair[:, size:]) / 2
+            np.testing.assert_allclose(
+                found[:, g * size : (g + 1) * size], mean, atol=1e-6
+            )
+
+
+def test_only_a_built_layer_can_share():
+    with pytest.raises(ValueError, match="not built"):
+        share_heads(MultiHeadAttention(6, 4), 2)
+
+
+@pytest.mark.parametrize("groups", [0, 4, 12, 1.5])
+def test_the_number_of_groups_must_divide_that_of_heads(groups):
+    with pytest.raises(ValueError, match=f"num_kv_heads={groups}"):
+        GroupedQueryAttention(6, groups, 4)

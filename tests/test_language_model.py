@@ -1,0 +1,182 @@
+"""A model of one stack: its future is hidden, its cache changes nothing."""
+
+from contract import to_numpy
+from d2l_attention import (
+    GreedyDecoder,
+    GroupedQueryAttention,
+    LanguageModel,
+    PagedKVCache,
+)
+import keras
+from keras import ops
+import numpy as np
+import pytest
+
+IDS = np.array([[5, 3, 9, 2, 7, 0, 0], [7, 1, 4, 8, 6, 2, 10]], "int32")
+LENGTHS = np.array([5, 7])
+
+
+def make(**options):
+    keras.utils.set_random_seed(0)
+    options = {"dim": 24, "num_layers": 2, "max_length": 17, **options}
+    model = LanguageModel(vocab_size=11, **options)
+    model.build((None, None))
+    return model
+
+
+OPTIONS = [{}, {"num_kv_heads": 2}, {"num_kv_heads": 1, "num_heads": 6}]
+
+
+def test_weights_are_causal_and_look_at_no_padding():
+    model = make(num_heads=3)
+    _, maps = model(IDS, return_attention_scores=True)
+    assert list(maps) == ["block_0/self_attention", "block_1/self_attention"]
+    for weights in map(to_numpy, maps.values()):
+        assert weights.shape == (2, 3, 7, 7)
+        assert (np.triu(weights, 1) == 0).all(), "sees the future"
+        assert (weights[0, :, :, 5:] == 0).all(), "attends to padding"
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"dropout": 0.3}])
+@pytest.mark.parametrize("asked", [True, False])
+def test_later_tokens_move_no_earlier_logits(options, asked):
+    model = make(**options)
+    changed = IDS.copy()
+    changed[1, 4:] = [3, 9, 1]
+    before, after = (
+        to_numpy(out[0] if asked else out)
+        for out in (
+            model(ids, return_attention_scores=asked) for ids in (IDS, changed)
+        )
+    )
+    np.testing.assert_array_equal(before[1, :4], after[1, :4])
+    assert np.abs(before[1, 4:] - after[1, 4:]).min(-1).max() > 1e-4
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("prompt", [1, 3, 4])
+def test_with_the_cache_token_by_token_equals_all_at_once(options, prompt):
+    """Prompts of two lengths, so the rows stand at different positions."""
+    model = make(**options)
+    logits = to_numpy(model(IDS))
+    source = IDS[:, :prompt].copy()
+    source[0, -1] *= prompt == 1  # one shorter than the other
+    lengths = (source != 0).sum(1)
+    state = model.start(source)
+    for t in range(2):
+        token = IDS[[0, 1], lengths + t]
+        found, state = model.step(token, state)
+        np.testing.assert_allclose(
+            to_numpy(found), logits[[0, 1], lengths + t], atol=1e-5
+        )
+
+
+def test_fewer_heads_of_keys_make_a_smaller_cache():
+    """Exactly G/H of the bytes."""
+    sizes = {}
+    for groups in (None, 2, 1):
+        state = make(num_heads=4, num_kv_heads=groups).start(IDS)
+        sizes[groups] = sum(
+            to_numpy(x).nbytes for c in state["caches"] for x in c.values()
+        )
+    assert sizes[None] == 2 * 2 * 2 * 17 * 24 * 4  # layers, k and v, B, …
+    assert sizes[None] == 2 * sizes[2] == 4 * sizes[1]
+    block = make(num_kv_heads=2).blocks[0]
+    assert isinstance(block.self_attention, GroupedQueryAttention)
+
+
+def generate(model, prompts, caches=None, num_tokens=6):
+    state = model.start(prompts, caches)
+    token, ids = np.full(len(prompts), 3, "int32"), []
+    for _ in range(num_tokens):
+        logits, state = model.step(token, state)
+        token = ops.cast(ops.argmax(logits, -1), "int32")
+        ids.append(to_numpy(token))
+    return np.stack(ids, 1), state
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("block_size", [1, 3, 4, 32])
+def test_generation_through_pages_equals_that_through_one_piece(
+    options, block_size
+):
+    model = make(**options)
+    attention = model.blocks[0].self_attention
+    cache = PagedKVCache(
+        40,
+        block_size,
+        attention.num_kv_heads,
+        attention.key_dim,
+        num_layers=2,
+    )
+    other = cache.add()  # somebody else's tokens lie between ours
+    first, second = cache.add(), cache.add()
+    for i, sequence in enumerate((first, other, second)):
+        cache.reserve(sequence, (5 + 6, 2, 7 + 6)[i])
+    expected, _ = generate(model, IDS)
+    found, state = generate(model, IDS, cache.caches([first, second]))
+    np.testing.assert_array_equal(found, expected)
+    for sequence, length in zip((first, second), LENGTHS, strict=True):
+        cache.advance(sequence, int(length))
+    cache.accept([first, second], state["caches"], 6)
+    assert [cache.lengths[s] for s in (first, second)] == [11, 13]
+    contiguous = generate(model, IDS)[1]["caches"]
+    for row, sequence in enumerate((first, second)):
+        for layer in range(2):
+            key, value = cache.gather(sequence, layer)
+            for name, x in (("key", key), ("value", value)):
+                one_piece = to_numpy(contiguous[layer][name])[row, : len(x)]
+                np.testing.assert_allclose(to_numpy(x), one_piece, atol=1e-5)
+
+
+def test_the_greedy_decoder_continues_prompts():
+    """Id 3 separates the prompt from what follows."""
+    model = make()
+    found = to_numpy(GreedyDecoder(model, 3, 2, max_length=6)(IDS))
+    expected, _ = generate(model, IDS)
+    for row, ids in zip(found, expected, strict=True):
+        ended = list(row).index(2) + 1 if 2 in row else len(row)
+        np.testing.assert_array_equal(row[:ended], ids[:ended])
+        assert (row[ended:] == 0).all()
+
+
+def test_trains_saves_and_loads(tmp_path):
+    model = make(dropout=0.1, num_kv_heads=2)
+    model.compile(
+        "adam",
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=True,
+    )
+    data = np.tile(IDS, (16, 1))
+    history = model.fit(data[:, :-1], data[:, 1:], epochs=8, verbose=0)
+    losses = history.history["loss"]
+    assert losses[-1] < losses[0]
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(again(IDS)), to_numpy(model(IDS)))
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def test_half_precision(dtype):
+    model = make(dtype=dtype)
+    assert keras.backend.standardize_dtype(model(IDS).dtype) == "float32"
+    state = model.start(IDS)
+    kept = state["caches"][0]["key"].dtype
+    assert keras.backend.standardize_dtype(kept) == dtype.removeprefix("mixed_")
+    logits, _ = model.step(IDS[:, 0], state)
+    assert np.isfinite(to_numpy(logits)).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["vocab_size", "dim", "num_layers", "num_heads", "max_length"]
+)
+def test_sizes_must_be_positive(name):
+    sizes = {"vocab_size": 11, "dim": 12, "num_layers": 1, name: 0}
+    with pytest.raises(ValueError, match=f"{name}=0"):
+        LanguageModel(**sizes)
+
+
+def test_too_many_tokens_are_refused():
+    with pytest.raises(ValueError, match="17 positions"):
+        make()(np.ones((2, 18), "int32"))
