@@ -12,12 +12,21 @@ from d2l_attention.blocks import (  # noqa: E402
     TransformerEncoderBlock,
 )
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder  # noqa: E402
+from d2l_attention.efficient.flash import (  # noqa: E402
+    FlashAttention,
+    flash_attention,
+)
 from d2l_attention.efficient.multi_query import (  # noqa: E402
     GroupedQueryAttention,
     MultiQueryAttention,
     grouped_scores,
     grouped_sum,
     share_heads,
+)
+from d2l_attention.efficient.page_local import (  # noqa: E402
+    PageLocalAttention,
+    page_local_attention,
+    page_mask,
 )
 from d2l_attention.efficient.paged import (  # noqa: E402
     BlockManager,
@@ -108,6 +117,7 @@ __all__ = [
     "ConcatAttention",
     "DotProductAttention",
     "FixedContextSeq2Seq",
+    "FlashAttention",
     "GATAttention",
     "GATv2Attention",
     "GraphDotProductAttention",
@@ -122,6 +132,7 @@ __all__ = [
     "MultiQueryAttention",
     "NWKernelRegression",
     "OutOfBlocksError",
+    "PageLocalAttention",
     "PagedKVCache",
     "PointerNetwork",
     "PositionWiseFFN",
@@ -140,6 +151,7 @@ __all__ = [
     "concat_scores",
     "dot_product_scores",
     "edge_softmax",
+    "flash_attention",
     "gaussian_scores",
     "grouped_scores",
     "grouped_sum",
@@ -150,6 +162,8 @@ __all__ = [
     "multi_head_scores",
     "nadaraya_watson",
     "padding_mask",
+    "page_local_attention",
+    "page_mask",
     "paged_attention",
     "reinforce_loss",
     "sample_locations",

@@ -5,6 +5,7 @@ masks in `padding_mask`, order in `causal_mask`, distance in `window_mask`;
 masks compose with `&` and end in `masked_softmax`.
 """
 
+import keras
 from keras import ops
 
 
@@ -122,7 +123,7 @@ def masked_softmax(scores, mask=None):
         scores = ops.cast(scores, "float32")
     if mask is not None:
         mask = ops.convert_to_tensor(mask)
-        _check_mask(mask, scores)
+        check_mask(mask, scores.shape)
         scores = ops.where(mask, scores, -float("inf"))
     highest = ops.max(scores, axis=-1, keepdims=True)
     highest = ops.where(ops.isfinite(highest), highest, 0.0)  # an empty row
@@ -154,17 +155,18 @@ def merge_masks(attention_mask=None, key_mask=None):
     return ops.logical_and(attention_mask, key_mask)
 
 
-def _check_mask(mask, scores):
-    if ops.dtype(mask) != "bool":
+def check_mask(mask, shape):
+    """Refuse a mask that is not boolean or does not broadcast to `shape`."""
+    if keras.backend.standardize_dtype(mask.dtype) != "bool":
         raise ValueError(
             "A mask must be boolean, True = may attend. Received: dtype "
-            f"{ops.dtype(mask)}. An additive mask of 0 and -inf is added to "
+            f"{mask.dtype}. An additive mask of 0 and -inf is added to "
             "the scores; a mask of 1 and 0 is cast to bool first."
         )
-    pairs = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    pairs = zip(reversed(mask.shape), reversed(shape), strict=False)
     fits = all(m == s or m == 1 or None in (m, s) for m, s in pairs)
-    if len(mask.shape) > len(scores.shape) or not fits:
+    if len(mask.shape) > len(shape) or not fits:
         raise ValueError(
             "The mask does not broadcast to the scores. Received: mask "
-            f"{tuple(mask.shape)}, scores {tuple(scores.shape)}."
+            f"{tuple(mask.shape)}, scores {tuple(shape)}."
         )

@@ -150,9 +150,12 @@ class MultiHeadAttention(AttentionLayer):
             mask = mask[:, None]  # the same for every head
         weights = masked_softmax(self.score(query, key), mask)
         kept = self.dropout_layer(weights, training=training)
-        heads = self.average(kept, value)
+        return self.join_heads(self.average(kept, value)), weights
+
+    def join_heads(self, heads):
+        """The layer's output from `(B, T, H, V)`."""
         joined = (*ops.shape(heads)[:-2], self.num_heads * self.value_dim)
-        return self.output_layer(ops.reshape(heads, joined)), weights
+        return self.output_layer(ops.reshape(heads, joined))
 
     def compute_output_spec(self, query, **arguments):
         asked = arguments.pop("return_attention_scores", False)

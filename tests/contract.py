@@ -25,7 +25,12 @@ def attention_inputs(query_size=7, key_size=5, value_size=3):
 
 
 def check_layer(
-    make_layer, inputs, no_gradient=(), num_heads=None, output_dim=None
+    make_layer,
+    inputs,
+    no_gradient=(),
+    num_heads=None,
+    output_dim=None,
+    weights=True,
 ):
     """Hold a layer to the contract of the architecture.
 
@@ -37,41 +42,44 @@ def check_layer(
         num_heads: Int, number of heads H of weights `(B, H, T, S)`; None for
             weights `(B, T, S)`.
         output_dim: Int, features of the output; None = those of the value.
+        weights: Whether the layer has weights to return.
     """
     layer = make_layer()
     query, key, value = (inputs[x] for x in ("query", "key", "value"))
     arguments = {"key": key, "value": value}
-    (batch, t, _), s = query.shape, key.shape[1]
-    mask = np.random.default_rng(1).random((batch, t, s)) < 0.6
+    shape = (*query.shape[:2], key.shape[1])
+    mask = np.random.default_rng(1).random(shape) < 0.6
     mask[0, 3] = False
 
-    output, weights = layer(
-        query, attention_mask=mask, return_attention_scores=True, **arguments
-    )
-    plain = layer(query, attention_mask=mask, **arguments)
-    np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
-    weights, heads = to_numpy(weights), num_heads or 1
-    weights = weights.reshape(batch, heads, t, s)
-    for h in range(heads):
-        _check_weights(to_numpy(output), weights[:, h], mask)
+    output = to_numpy(layer(query, attention_mask=mask, **arguments))
+    assert (output[~mask.any(-1)] == 0).all(), "an empty row has output"
+    if weights:
+        _check_weights(layer, query, arguments, mask, output, num_heads or 1)
     _check_masked_is_removed(layer, query, key, value)
     _check_mask_shapes(layer, query, arguments, mask)
     _check_key_mask(layer, query, key, value)
-    _check_state(layer, query, arguments)
+    asked = {"return_attention_scores": True} if weights else {}
+    _check_state(layer, query, arguments, asked)
     _check_gradients(layer, query, arguments, no_gradient)
     _check_saving(make_layer, query, arguments)
     heads = () if num_heads is None else (num_heads,)
+    heads = heads if weights else None
     _check_symbolic(make_layer, query, key, value, heads, output_dim)
-    _check_half_precision(make_layer, query, arguments, mask)
+    _check_half_precision(make_layer, query, arguments, mask, asked)
     _check_compiled(make_layer, query, arguments, mask)
 
 
-def _check_weights(output, weights, mask):
-    assert (weights[~mask] == 0).all(), "a masked key has weight"
-    rows = weights.sum(-1)
-    np.testing.assert_allclose(rows[mask.any(-1)], 1.0, atol=1e-6)
-    assert (rows[~mask.any(-1)] == 0).all(), "an empty row has weight"
-    assert (output[~mask.any(-1)] == 0).all(), "an empty row has output"
+def _check_weights(layer, query, arguments, mask, output, num_heads):
+    asked, weights = layer(
+        query, attention_mask=mask, return_attention_scores=True, **arguments
+    )
+    np.testing.assert_array_equal(to_numpy(asked), output)
+    weights = to_numpy(weights).reshape(len(mask), num_heads, *mask.shape[1:])
+    for h in range(num_heads):
+        assert (weights[:, h][~mask] == 0).all(), "a masked key has weight"
+        rows = weights[:, h].sum(-1)
+        np.testing.assert_allclose(rows[mask.any(-1)], 1.0, atol=1e-6)
+        assert (rows[~mask.any(-1)] == 0).all(), "an empty row has weight"
 
 
 def _check_masked_is_removed(layer, query, key, value):
@@ -102,9 +110,9 @@ def _check_key_mask(layer, query, key, value):
     assert not np.array_equal(to_numpy(given), to_numpy(everything))
 
 
-def _check_state(layer, query, arguments):
+def _check_state(layer, query, arguments, asked):
     before = dict(vars(layer))
-    layer(query, return_attention_scores=True, **arguments)
+    layer(query, **asked, **arguments)
     layer(query, **arguments)
     after = vars(layer)
     assert before.keys() == after.keys()
@@ -148,7 +156,7 @@ def gradients(layer, query, arguments, direction):
     return tape.gradient(total, variables) if variables else []
 
 
-def _model(layer, query, arguments, return_attention_scores=False):
+def _model(layer, query, arguments, asked=None):
     shapes = {"query": query, **arguments}
     tensors = {
         name: keras.Input((None, array.shape[-1]), name=name)
@@ -159,7 +167,7 @@ def _model(layer, query, arguments, return_attention_scores=False):
         query,
         key=tensors["key"],
         value=tensors["value"],
-        return_attention_scores=return_attention_scores,
+        **(asked or {}),
     )
     return keras.Model(tensors, outputs)
 
@@ -181,41 +189,37 @@ def _check_saving(make_layer, query, arguments):
 
 
 def _check_symbolic(make_layer, query, key, value, heads, output_dim):
-    model = _model(make_layer(), query, {"key": key, "value": value}, True)
-    symbolic = model.outputs
+    asked = {} if heads is None else {"return_attention_scores": True}
+    model = _model(make_layer(), query, {"key": key, "value": value}, asked)
     features = output_dim or value.shape[-1]
-    assert [x.shape for x in symbolic] == [
-        (None, None, features),
-        (None, *heads, None, None),
-    ]
+    unknown, known = [(None, None, features)], [(*query.shape[:2], features)]
+    if heads is not None:
+        unknown.append((None, *heads, None, None))
+        known.append((len(query), *heads, query.shape[1], key.shape[1]))
+    assert [x.shape for x in model.outputs] == unknown
     eager = model({"query": query, "key": key, "value": value})
-    assert [tuple(x.shape) for x in eager] == [
-        (*query.shape[:2], features),
-        (len(query), *heads, query.shape[1], key.shape[1]),
-    ]
-    for declared, real in zip(symbolic, eager, strict=True):
+    eager = eager if heads is not None else [eager]
+    assert [tuple(x.shape) for x in eager] == known
+    for declared, real in zip(model.outputs, eager, strict=True):
         assert declared.dtype == keras.backend.standardize_dtype(real.dtype)
 
 
-def _check_half_precision(make_layer, query, arguments, mask):
+def _check_half_precision(make_layer, query, arguments, mask, asked):
     for policy in ("mixed_float16", "mixed_bfloat16"):
         layer = make_layer(dtype=policy)
-        output, weights = layer(
-            query,
-            attention_mask=mask,
-            return_attention_scores=True,
-            **arguments,
-        )
+        outputs = layer(query, attention_mask=mask, **asked, **arguments)
+        outputs = outputs if asked else [outputs]
         compute = policy.removeprefix("mixed_")
-        for tensor in (output, weights):
+        for tensor in outputs:
             assert keras.backend.standardize_dtype(tensor.dtype) == compute
             assert np.isfinite(to_numpy(tensor).astype("float32")).all()
-        weights = to_numpy(weights).astype("float32")
-        per_pair = np.moveaxis(
-            weights.reshape(len(mask), -1, *mask.shape[1:]), 1, 3
-        )
-        assert (per_pair[~mask] == 0).all()
-        symbolic = _model(make_layer(dtype=policy), query, arguments, True)
+        for weights in outputs[1:]:
+            weights = to_numpy(weights).astype("float32")
+            per_pair = np.moveaxis(
+                weights.reshape(len(mask), -1, *mask.shape[1:]), 1, 3
+            )
+            assert (per_pair[~mask] == 0).all()
+        symbolic = _model(make_layer(dtype=policy), query, arguments, asked)
         assert {x.dtype for x in symbolic.outputs} == {compute}
 
 

@@ -31,7 +31,7 @@ FLOORS = {
 }
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "source"}
 LAZY = {  # heavy, and needed by some readers only
-    "tensorflow": {"datasets", "recurrence"},
+    "tensorflow": {"datasets", "efficient", "recurrence"},
     "matplotlib": {"heatmaps"},
     "sacrebleu": {"metrics"},
     "pooch": {"datasets"},
