@@ -45,7 +45,7 @@ def some_mask(t, s):
     return mask
 
 
-@pytest.mark.parametrize("block_size", [1, 3, 4, 7, 13, 512])
+@pytest.mark.parametrize("block_size", [1, 4, 7, 512])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sizes", [(11, 13), (13, 11), (1, 13), (12, 12)])
@@ -112,7 +112,7 @@ def dense(query, key, value, mask):
     return output, ops.logsumexp(scores, axis=-1)
 
 
-@pytest.mark.parametrize("block_size", [3, 4, 512])
+@pytest.mark.parametrize("block_size", [3, 4])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sizes", [(11, 13), (13, 11)])

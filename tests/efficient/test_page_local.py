@@ -32,7 +32,7 @@ def dense(query, key, value, mask):
     return np.einsum("bhts,bshv->bthv", weights, value)
 
 
-@pytest.mark.parametrize("page_size", [1, 2, 3, 5, 11, 16])
+@pytest.mark.parametrize("page_size", [1, 3, 5, 16])
 @pytest.mark.parametrize("neighbors", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])
 def test_equals_dense_attention_under_the_mask(page_size, neighbors, causal):
