@@ -12,6 +12,10 @@ from d2l_attention.blocks import (  # noqa: E402
     TransformerEncoderBlock,
 )
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder  # noqa: E402
+from d2l_attention.efficient.block_manager import (  # noqa: E402
+    BlockManager,
+    OutOfBlocksError,
+)
 from d2l_attention.efficient.flash import (  # noqa: E402
     FlashAttention,
     flash_attention,
@@ -29,8 +33,6 @@ from d2l_attention.efficient.page_local import (  # noqa: E402
     page_mask,
 )
 from d2l_attention.efficient.paged import (  # noqa: E402
-    BlockManager,
-    OutOfBlocksError,
     PagedKVCache,
     paged_attention,
 )

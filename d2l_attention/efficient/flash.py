@@ -1,12 +1,13 @@
 """Exact attention, block by block: no matrix of all queries and keys."""
 
-from typing import Any, NamedTuple
-
 from d2l_attention._checks import check_positive
-from d2l_attention.efficient.loops import (
+from d2l_attention.efficient.blockwise import (
+    Blocks,
     array_of,
+    join,
     read,
     repeat,
+    split,
     stack,
     write,
 )
@@ -70,80 +71,13 @@ def flash_attention(
     blocks = Blocks.of(t, s, block_size, causal, attention_mask)
     query = ops.cast(query, wide) / scale**0.5
     output, log_sum_exp = _attend(blocks)(
-        _split(query, blocks.queries),
-        _split(ops.cast(key, wide), blocks.keys),
-        _split(ops.cast(value, wide), blocks.keys),
+        split(query, blocks.queries),
+        split(ops.cast(key, wide), blocks.keys),
+        split(ops.cast(value, wide), blocks.keys),
     )
-    output = ops.cast(_join(output)[:, :t], dtype)
-    log_sum_exp = ops.transpose(_join(log_sum_exp)[:, :t, :, 0], (0, 2, 1))
+    output = ops.cast(join(output)[:, :t], dtype)
+    log_sum_exp = ops.transpose(join(log_sum_exp)[:, :t, :, 0], (0, 2, 1))
     return (output, log_sum_exp) if return_log_sum_exp else output
-
-
-class Blocks(NamedTuple):
-    """How many blocks of which size, and who may see whom."""
-
-    queries: int  # in a block
-    keys: int
-    num_queries: Any  # blocks
-    num_keys: Any
-    offset: Any  # S − T: query t stands at key t + offset
-    causal: bool
-    mask: Any  # (b, h, t, S) in whole blocks; b, h and t may be 1; or None
-
-    @classmethod
-    def of(cls, t, s, block_size, causal, mask):
-        (queries, num_queries), (keys, num_keys) = (
-            _even(n, block_size) for n in (t, s)
-        )
-        if mask is not None:
-            mask = ops.convert_to_tensor(mask)
-            mask = mask[None] if len(mask.shape) == 2 else mask
-            mask = mask[:, None] if len(mask.shape) == 3 else mask
-            if mask.shape[2] != 1:
-                mask = _pad(mask, 2, num_queries * queries)
-            if mask.shape[3] != 1:
-                mask = _pad(mask, 3, num_keys * keys)
-        one_for_all = mask is not None and mask.shape[3] == 1
-        if one_for_all or not isinstance(s, int) or num_keys * keys != s:
-            present = ops.arange(num_keys * keys, dtype="int32") < s
-            present = present[None, None, None]
-            mask = present if mask is None else ops.logical_and(mask, present)
-        return cls(queries, keys, num_queries, num_keys, s - t, causal, mask)
-
-    def seen_by(self, i):
-        """Key blocks that all queries of block i see, and that any sees."""
-        if not self.causal:
-            return self.num_keys, self.num_keys
-        first = i * self.queries + self.offset + 1  # keys its first query sees
-        last = first + self.queries - 1
-        whole = ops.clip(first // self.keys, 0, self.num_keys)
-        return whole, ops.clip(-(-last // self.keys), 0, self.num_keys)
-
-    def seeing(self, j):
-        """The first query block where any sees key block j, and where all."""
-        if not self.causal:
-            return 0, 0
-        first = j * self.keys - self.offset  # the query that sees its first key
-        last = first + self.keys - 1
-        some = ops.clip(first // self.queries, 0, self.num_queries)
-        return some, ops.clip(-(-last // self.queries), 0, self.num_queries)
-
-    def scores(self, i, j, query, key, diagonal):
-        """Scores of a block, −inf where nothing may be attended."""
-        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
-        if self.mask is not None:
-            b, h, t, _ = ops.shape(self.mask)
-            everyone = self.mask.shape[2] == 1
-            start = (0, 0, 0 if everyone else i * self.queries, j * self.keys)
-            size = (b, h, 1 if everyone else self.queries, self.keys)
-            seen = ops.slice(self.mask, start, size)
-            scores = ops.where(seen, scores, -float("inf"))
-        if diagonal:
-            rows = i * self.queries + ops.arange(self.queries, dtype="int32")
-            columns = j * self.keys + ops.arange(self.keys, dtype="int32")
-            seen = columns <= rows[:, None] + self.offset
-            scores = ops.where(seen, scores, -float("inf"))
-        return scores
 
 
 def _attend(blocks):
@@ -232,41 +166,6 @@ def _backward(
 
 def _finite(x):
     return ops.where(ops.isfinite(x), x, 0.0)
-
-
-def _even(n, block_size):
-    """Size and number of blocks for n positions, equal where n is known."""
-    number = -(-n // block_size)
-    return (
-        (-(-n // number), number)
-        if isinstance(n, int)
-        else (
-            block_size,
-            number,
-        )
-    )
-
-
-def _pad(x, axis, size):
-    """Zeros, or False, behind an axis up to `size`."""
-    shape = list(ops.shape(x))
-    shape[axis] = size - shape[axis]
-    return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
-
-
-def _split(x, size):
-    """`(B, T, H, K)` in blocks of `size`, `(N, B, H, size, K)`."""
-    b, t, h, k = ops.shape(x)
-    number = -(-t // size)
-    x = ops.reshape(_pad(x, 1, number * size), (b, number, size, h, k))
-    return ops.transpose(x, (1, 0, 3, 2, 4))
-
-
-def _join(x):
-    """Blocks `(N, B, H, n, V)` as `(B, N n, H, V)`."""
-    number, b, h, size, v = ops.shape(x)
-    x = ops.transpose(x, (1, 0, 3, 2, 4))
-    return ops.reshape(x, (b, number * size, h, v))
 
 
 def _check(query, key, value, mask):

@@ -4,6 +4,7 @@
 """
 
 from d2l_attention._checks import check_positive
+from d2l_attention.efficient.blockwise import pad_to
 from d2l_attention.efficient.weightless import WeightlessAttention
 from d2l_attention.masking import masked_softmax
 import keras
@@ -56,46 +57,32 @@ def page_local_attention(
         Float tensor `(B, T, H, V)`; zeros where nothing may be attended.
     """
     length = ops.shape(query)[1]
-    num_pages = -(-length // page_size)
-    positions = ops.arange(num_pages * page_size, dtype="int32")[None]
-    present = positions < length
-    if key_mask is not None:
-        present = ops.logical_and(present, _pad(key_mask, page_size))
-    query, key, value = (
-        _pages(x, page_size) for x in (query, key, value)
-    )  # (B, N, P, H, K)
-    key, value = (_with_neighbors(x, neighbors) for x in (key, value))
-    places = ops.reshape(positions, (1, -1, page_size))
-    near = _with_neighbors(places, neighbors)  # (1, N, S)
-    seen = _with_neighbors(
-        ops.reshape(present, (-1, num_pages, page_size)), neighbors
-    )[:, :, None]
+    places = ops.arange(length, dtype="int32")[None]
+    present = ops.ones_like(places, "bool") if key_mask is None else key_mask
+    query, key, value, places, present = (
+        _pages(x, page_size) for x in (query, key, value, places, present)
+    )
+    key, value, key_places, present = (
+        _with_neighbors(x, neighbors) for x in (key, value, places, present)
+    )
+    seen = present[:, :, None]  # (B, N, P, S)
     if causal:
-        seen = ops.logical_and(seen, near[:, :, None] <= places[..., None])
+        past = key_places[:, :, None] <= places[..., None]
+        seen = ops.logical_and(seen, past)
     scores = ops.einsum("bnphk,bnshk->bnhps", query, key)
     scores = scores / key.shape[-1] ** 0.5
     weights = masked_softmax(scores, seen[:, :, None])
     output = ops.einsum("bnhps,bnshv->bnphv", weights, value)
-    output = ops.reshape(
-        output, (ops.shape(output)[0], -1, *ops.shape(output)[3:])
-    )
-    return output[:, :length]
-
-
-def _pad(x, page_size):
-    """`(B, T, …)` with zeros behind, to whole pages."""
-    shape = ops.shape(x)
-    extra = -shape[1] % page_size
-    zeros = ops.zeros((shape[0], extra, *shape[2:]), x.dtype)
-    return ops.concatenate([x, zeros], axis=1)
+    batch, pages, size, *heads = ops.shape(output)
+    return ops.reshape(output, (batch, pages * size, *heads))[:, :length]
 
 
 def _pages(x, page_size):
-    """`(B, T, …)` in pages `(B, N, P, …)`."""
-    x = _pad(x, page_size)
-    shape = ops.shape(x)
-    pages = (shape[0], shape[1] // page_size, page_size, *shape[2:])
-    return ops.reshape(x, pages)
+    """`(B, T, …)` in pages `(B, N, P, …)`, filled up with zeros."""
+    batch, length, *features = ops.shape(x)
+    pages = -(-length // page_size)
+    x = pad_to(x, 1, pages * page_size)
+    return ops.reshape(x, (batch, pages, page_size, *features))
 
 
 def _with_neighbors(x, neighbors):

@@ -1,136 +1,15 @@
-"""Keys and values in blocks: a cache behind a table, and attention to pages.
+"""Keys and values in blocks behind a table.
 
 A paged cache changes where keys and values lie, never what is computed.
-Attention to pages, `page_local_attention`, is another thing: it looks at
-less.
+`page_local_attention` is another thing: it looks at less.
 """
 
 from d2l_attention._checks import check_positive
+from d2l_attention.efficient.block_manager import BlockManager
 from d2l_attention.efficient.multi_query import grouped_scores, grouped_sum
 from d2l_attention.masking import masked_softmax
 from keras import ops
 import numpy as np
-
-
-class OutOfBlocksError(MemoryError):
-    """There are too few free blocks; nothing was changed."""
-
-
-class BlockManager:
-    """Which sequence owns which block: the page table of a cache.
-
-    Blocks have `block_size` slots for one token each. A sequence owns a list
-    of blocks; its token t lies in slot t mod `block_size` of its block
-    ⌊t / block_size⌋. A fork shares all blocks of its sequence. Whoever writes
-    into a shared block first gets a copy of it (copy-on-write).
-
-    Source: Kwon et al. (2023), arXiv:2309.06180, sections 4.2–4.4; document
-    004, section 7.
-
-    Args:
-        num_blocks: Positive int.
-        block_size: Positive int, tokens in a block.
-
-    Raises:
-        ValueError: If a size is not positive.
-    """
-
-    def __init__(self, num_blocks, block_size):
-        check_positive("num_blocks", num_blocks)
-        check_positive("block_size", block_size)
-        self.num_blocks = num_blocks
-        self.block_size = block_size
-        self.free_blocks = list(range(num_blocks - 1, -1, -1))
-        self.references = np.zeros(num_blocks, "int32")
-        self.tables = {}
-        self.lengths = {}
-        self.next_sequence = 0
-
-    def add(self):
-        """A new, empty sequence: its number."""
-        sequence, self.next_sequence = (
-            self.next_sequence,
-            self.next_sequence + 1,
-        )
-        self.tables[sequence], self.lengths[sequence] = [], 0
-        return sequence
-
-    def reserve(self, sequence, num_tokens):
-        """Make room for so many more tokens.
-
-        Returns:
-            List of pairs (block, copy): contents to be copied before writing.
-
-        Raises:
-            KeyError: If there is no such sequence.
-            OutOfBlocksError: If too few blocks are free.
-        """
-        table, length = self._table(sequence), self.lengths[sequence]
-        size = self.block_size
-        missing = max(-(-(length + num_tokens) // size) - len(table), 0)
-        last = length // size  # the block that the next token goes to
-        shared = (
-            num_tokens > 0
-            and last < len(table)
-            and self.references[table[last]] > 1
-        )
-        if missing + shared > len(self.free_blocks):
-            raise OutOfBlocksError(
-                f"Sequence {sequence} has {length} tokens in {len(table)} "
-                f"blocks of {size} and needs {missing + shared} more for "
-                f"{num_tokens} tokens. Free: {len(self.free_blocks)} of "
-                f"{self.num_blocks} blocks."
-            )
-        copies = []
-        if shared:
-            copies.append((table[last], self._take()))
-            self.references[table[last]] -= 1
-            table[last] = copies[0][1]
-        table.extend(self._take() for _ in range(missing))
-        return copies
-
-    def advance(self, sequence, num_tokens):
-        """So many reserved slots are now filled."""
-        room = len(self._table(sequence)) * self.block_size
-        if self.lengths[sequence] + num_tokens > room:
-            raise ValueError(
-                f"Sequence {sequence} has {self.lengths[sequence]} tokens and "
-                f"room for {room}. Received: num_tokens={num_tokens}."
-            )
-        self.lengths[sequence] += num_tokens
-
-    def fork(self, sequence):
-        """A second sequence of the same tokens, sharing their blocks."""
-        filled = -(-self.lengths[self._known(sequence)] // self.block_size)
-        child = self.add()
-        self.tables[child] = self.tables[sequence][:filled]
-        self.references[self.tables[child]] += 1
-        self.lengths[child] = self.lengths[sequence]
-        return child
-
-    def free(self, sequence):
-        """Forget a sequence; blocks that nobody else uses are free again."""
-        del self.lengths[self._known(sequence)]
-        for block in self.tables.pop(sequence):
-            self.references[block] -= 1
-            if self.references[block] == 0:
-                self.free_blocks.append(block)
-
-    def _take(self):
-        block = self.free_blocks.pop()
-        self.references[block] = 1
-        return block
-
-    def _table(self, sequence):
-        return self.tables[self._known(sequence)]
-
-    def _known(self, sequence):
-        if sequence not in self.tables:
-            raise KeyError(
-                f"No sequence {sequence!r} is in the cache. It holds: "
-                f"{sorted(self.tables)}."
-            )
-        return sequence
 
 
 class PagedKVCache(BlockManager):
