@@ -1,0 +1,110 @@
+"""The future moves nothing: exact zeros in the Jacobian, in every path."""
+
+from contract import draw, to_numpy
+from d2l_attention import (
+    BilinearAttention,
+    CausalBlock,
+    DotProductAttention,
+    FlashAttention,
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    PageLocalAttention,
+    causal_mask,
+)
+import keras
+import numpy as np
+import pytest
+
+T = 7
+MASK = to_numpy(causal_mask(T))
+KEYS = np.array([[True, True, True, False, True, True, False]])
+
+
+def jacobian(function, x):
+    """Of an output `(1, T, D)` by x: the block norms `(T, T)`."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        full = jax.jacrev(function)(x)
+    else:
+        import tensorflow as tf
+
+        x = tf.constant(x)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            output = function(x)
+        full = tape.jacobian(output, x, experimental_use_pfor=False)
+    return np.abs(to_numpy(full)[0, :, :, 0]).sum((1, 3))
+
+
+def check(function):
+    norms = jacobian(function, draw(1, T, 6))
+    assert (np.triu(norms, 1) == 0.0).all(), "the future leaks"
+    assert (np.diag(norms) > 0).all()
+
+
+ATTENTIONS = {
+    "dot product": lambda **k: DotProductAttention(**k),
+    "bilinear": lambda **k: BilinearAttention(**k),
+    "multi-head": lambda **k: MultiHeadAttention(2, 3, **k),
+    "grouped-query": lambda **k: GroupedQueryAttention(4, 2, 3, **k),
+    "multi-query": lambda **k: MultiQueryAttention(2, 3, **k),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("key_mask", [None, KEYS])
+def test_layers_under_the_causal_mask(name, asked, dropout, key_mask):
+    keras.utils.set_random_seed(0)
+    layer = ATTENTIONS[name](dropout=dropout)
+
+    def attend(x):
+        output = layer(
+            x,
+            attention_mask=MASK,
+            key_mask=key_mask,
+            return_attention_scores=asked,
+            training=dropout > 0,
+        )
+        return output[0] if asked else output
+
+    norms = jacobian(attend, draw(1, T, 6))
+    assert (np.triu(norms, 1) == 0.0).all(), "the future leaks"
+    if dropout == 0:
+        assert (norms[np.tril_indices(T)] > 0).sum() >= 20
+
+
+@pytest.mark.parametrize("key_mask", [None, KEYS])
+def test_layers_that_are_causal_themselves(key_mask):
+    for layer in (
+        FlashAttention(2, 3, causal=True, block_size=3),
+        FlashAttention(2, 3, causal=True),
+        PageLocalAttention(2, 3, page_size=2, causal=True),
+    ):
+        norms = jacobian(
+            lambda x, f=layer: f(x, key_mask=key_mask), draw(1, T, 6)
+        )
+        assert (np.triu(norms, 1) == 0.0).all(), layer.name
+        assert (norms > 0).sum() >= 10
+
+
+@pytest.mark.parametrize("num_kv_heads", [None, 1])
+@pytest.mark.parametrize("asked", [False, True])
+def test_causal_blocks(num_kv_heads, asked):
+    block = CausalBlock(2, 6, 5, num_kv_heads=num_kv_heads)
+    block.build((None, None, 6))
+
+    def transform(x):
+        output = block(x, return_attention_scores=asked)
+        return output[0] if asked else output
+
+    check(transform)
+
+
+def test_without_the_mask_the_future_does_leak():
+    """Or the tests above would pass for any layer."""
+    layer = MultiHeadAttention(2, 3)
+    assert (np.triu(jacobian(layer, draw(1, T, 6)), 1) > 0).any()
