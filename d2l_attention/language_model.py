@@ -210,7 +210,8 @@ class LanguageModel(keras.Model):
                 sequence.
 
         Returns:
-            Dict of tensors; the first `step` takes the token after the prompt.
+            Dict of `"position"` `(B,)`, where the next token stands, and
+            `"caches"`. The first `step` takes the token after the prompt.
         """
         batch, size = ops.shape(source)
         if caches is None:
