@@ -69,14 +69,16 @@ def test_equals_attention_for_any_block_size(block_size, masked, causal, sizes):
     assert (to_numpy(found[0]).transpose(0, 2, 1, 3)[empty] == 0).all()
 
 
+@pytest.mark.parametrize("block_size", [4, 512])
 @pytest.mark.parametrize(
-    "shape", [(11, 13), (1, 13), (2, 1, 13), (2, 11, 13), (2, 1, 11, 13)]
+    "shape",
+    [(11, 13), (1, 13), (11, 1), (2, 1, 13), (2, 11, 13), (2, 1, 11, 1)],
 )
-def test_masks_of_every_shape(shape):
+def test_masks_of_every_shape(shape, block_size):
     query, key, value = inputs()
     mask = np.random.default_rng(3).random(shape) < 0.6
     found = flash_attention(
-        query, key, value, attention_mask=mask, block_size=4
+        query, key, value, attention_mask=mask, block_size=block_size
     )
     full = mask[:, None] if len(shape) == 3 else mask
     expected, _ = softmax_attention(query, key, value, full)
