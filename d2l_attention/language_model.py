@@ -213,6 +213,8 @@ class LanguageModel(keras.Model):
             Dict of `"position"` `(B,)`, where the next token stands, and
             `"caches"`. The first `step` takes the token after the prompt.
         """
+        if not self.built:
+            self.build((None, None))
         batch, size = ops.shape(source)
         if caches is None:
             caches = [b.start(batch, self.max_length) for b in self.blocks]

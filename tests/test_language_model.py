@@ -177,6 +177,14 @@ def test_sizes_must_be_positive(name):
         LanguageModel(**sizes)
 
 
+def test_the_prompt_may_be_the_first_that_a_model_sees():
+    keras.utils.set_random_seed(0)
+    model = LanguageModel(11, 12, 1)
+    state = model.start(IDS)
+    np.testing.assert_array_equal(to_numpy(state["position"]), LENGTHS)
+    assert len(model.weights) == len(make(num_layers=1).weights)
+
+
 def test_too_many_tokens_are_refused():
     with pytest.raises(ValueError, match="17 positions"):
         make()(np.ones((2, 18), "int32"))
