@@ -129,6 +129,33 @@ def test_out_of_blocks_loses_nothing():
     cache.append(child, *tokens(1))
 
 
+@pytest.mark.parametrize("num_blocks, num_tokens", [(2, 1), (3, 2)])
+def test_copy_on_write_needs_a_free_block_too(num_blocks, num_tokens):
+    cache, kept = filled((5,), num_blocks=num_blocks)
+    (parent,) = kept
+    child = cache.fork(parent)
+    with pytest.raises(OutOfBlocksError, match=f"for {num_tokens} tokens"):
+        cache.append(child, *tokens(num_tokens))
+    for sequence in (parent, child):
+        for found, x in zip(cache.gather(sequence), kept[parent], strict=True):
+            np.testing.assert_array_equal(to_numpy(found), x)
+    assert cache.tables[child] == cache.tables[parent]
+
+
+def test_a_fork_takes_no_block_that_is_only_reserved():
+    cache, kept = filled((5,))
+    (parent,) = kept
+    cache.reserve(parent, 7)
+    assert len(cache.tables[parent]) == 4
+    child = cache.fork(parent)
+    assert cache.tables[child] == cache.tables[parent][:2]
+    cache.append(child, *tokens(4, seed=50))
+    cache.append(parent, *tokens(4, seed=60))
+    for sequence, seed in ((child, 50), (parent, 60)):
+        key, _ = cache.gather(sequence)
+        np.testing.assert_array_equal(to_numpy(key)[5:], tokens(4, seed)[0])
+
+
 def test_layers_share_one_table():
     cache = PagedKVCache(8, 3, 2, 4, 3, num_layers=2)
     sequence = cache.add()
