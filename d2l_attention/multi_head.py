@@ -127,15 +127,15 @@ class MultiHeadAttention(AttentionLayer):
 
     def project_query(self, query):
         """Queries of all heads, `(B, T, D)` to `(B, T, H, K)`."""
-        return _split_heads(self.query_layer(query), self.num_heads)
+        return split_heads(self.query_layer(query), self.num_heads)
 
     def project_key(self, key):
         """Keys of all heads, `(B, S, D')` to `(B, S, H, K)`."""
-        return _split_heads(self.key_layer(key), self.num_kv_heads)
+        return split_heads(self.key_layer(key), self.num_kv_heads)
 
     def project_value(self, value):
         """Values of all heads, to `(B, S, H, V)`."""
-        return _split_heads(self.value_layer(value), self.num_kv_heads)
+        return split_heads(self.value_layer(value), self.num_kv_heads)
 
     def score(self, query, key):
         return multi_head_scores(query, key)
@@ -175,7 +175,7 @@ class MultiHeadAttention(AttentionLayer):
         return {**super().get_config(), **config}
 
 
-def _split_heads(x, num_heads):
+def split_heads(x, num_heads):
     """`(B, T, H K)` to `(B, T, H, K)`."""
     size = x.shape[-1] // num_heads
     return ops.reshape(x, (*ops.shape(x)[:-1], num_heads, size))

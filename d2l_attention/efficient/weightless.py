@@ -28,7 +28,7 @@ class WeightlessAttention(MultiHeadAttention):
         **kwargs,
     ):
         sizes = (num_heads, key_dim, value_dim, output_dim)
-        super().__init__(*sizes, use_bias=use_bias, **kwargs)
+        super().__init__(*sizes, 0.0, use_bias, **kwargs)
 
     def mix(self, query, key, value, mask):
         """Heads `(B, T, H, V)` from projected queries, keys and values."""
