@@ -91,7 +91,8 @@ def generate(model, prompts, caches=None, num_tokens=6):
     token, ids = np.full(len(prompts), 3, "int32"), []
     for _ in range(num_tokens):
         logits, state = model.step(token, state)
-        token = ops.cast(ops.argmax(logits, -1), "int32")
+        words = logits[:, 1:]  # as the decoders: 0 is no word
+        token = ops.cast(ops.argmax(words, -1) + 1, "int32")
         ids.append(to_numpy(token))
     return np.stack(ids, 1), state
 
