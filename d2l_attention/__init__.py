@@ -20,6 +20,15 @@ from d2l_attention.efficient.flash import (  # noqa: E402
     FlashAttention,
     flash_attention,
 )
+from d2l_attention.efficient.linformer import (  # noqa: E402
+    LinformerAttention,
+    linformer_attention,
+)
+from d2l_attention.efficient.longformer import (  # noqa: E402
+    LongformerAttention,
+    longformer_attention,
+    longformer_mask,
+)
 from d2l_attention.efficient.multi_query import (  # noqa: E402
     GroupedQueryAttention,
     MultiQueryAttention,
@@ -35,6 +44,19 @@ from d2l_attention.efficient.page_local import (  # noqa: E402
 from d2l_attention.efficient.paged import (  # noqa: E402
     PagedKVCache,
     paged_attention,
+)
+from d2l_attention.efficient.performer import (  # noqa: E402
+    PerformerAttention,
+    log_features,
+    orthogonal_directions,
+    performer_attention,
+    performer_weights,
+)
+from d2l_attention.efficient.reformer import (  # noqa: E402
+    ReformerAttention,
+    lsh_buckets,
+    reformer_attention,
+    reformer_mask,
 )
 from d2l_attention.kernel_regression import (  # noqa: E402
     NWKernelRegression,
@@ -129,6 +151,8 @@ __all__ = [
     "HierarchicalAttentionNetwork",
     "LanguageModel",
     "LearnedPositionalEncoding",
+    "LinformerAttention",
+    "LongformerAttention",
     "MovingBaseline",
     "MultiHeadAttention",
     "MultiQueryAttention",
@@ -136,10 +160,12 @@ __all__ = [
     "OutOfBlocksError",
     "PageLocalAttention",
     "PagedKVCache",
+    "PerformerAttention",
     "PointerNetwork",
     "PositionWiseFFN",
     "PositionalEncoding",
     "RNNSearch",
+    "ReformerAttention",
     "StructuredAttention",
     "Transformer",
     "TransformerDecoder",
@@ -158,15 +184,25 @@ __all__ = [
     "grouped_scores",
     "grouped_sum",
     "linear_chain_marginals",
+    "linformer_attention",
+    "log_features",
     "log_probability",
+    "longformer_attention",
+    "longformer_mask",
+    "lsh_buckets",
     "masked_softmax",
     "most_likely_locations",
     "multi_head_scores",
     "nadaraya_watson",
+    "orthogonal_directions",
     "padding_mask",
     "page_local_attention",
     "page_mask",
     "paged_attention",
+    "performer_attention",
+    "performer_weights",
+    "reformer_attention",
+    "reformer_mask",
     "reinforce_loss",
     "sample_locations",
     "scaled_dot_product_scores",

@@ -9,7 +9,7 @@ and the array is a `TensorArray`.
 from typing import Any, NamedTuple
 
 import keras
-from keras import ops
+from keras import ops, tree
 
 
 class Blocks(NamedTuple):
@@ -109,6 +109,43 @@ def join(x):
     return ops.reshape(x, (b, number * size, h, v))
 
 
+def pages(x, size):
+    """`(B, T, …)` in pages `(B, N, size, …)`, filled up with zeros."""
+    batch, length, *features = ops.shape(x)
+    number = -(-length // size)
+    x = pad_to(x, 1, number * size)
+    return ops.reshape(x, (batch, number, size, *features))
+
+
+def unpage(x, length):
+    """Pages `(B, N, P, …)` as `(B, length, …)`."""
+    batch, number, size, *features = ops.shape(x)
+    return ops.reshape(x, (batch, number * size, *features))[:, :length]
+
+
+def with_neighbors(x, before, after):
+    """Pages `(B, N, P, …)` each among its neighbors, `(B, N, S, …)`.
+
+    Beyond the first and the last page stand zeros, False in a mask: nothing
+    wraps around.
+    """
+    batch, number, *page = ops.shape(x)
+    first, last = (
+        ops.zeros((batch, n, *page), x.dtype) for n in (before, after)
+    )
+    x = ops.concatenate([first, x, last], axis=1)
+    shifted = [x[:, i : i + number] for i in range(before + 1 + after)]
+    return ops.concatenate(shifted, axis=2)
+
+
+def take_rows(x, index):
+    """Of `(B, T, …)` the rows at `(B, M)`, as `(B, M, …)`."""
+    batch, length, *features = ops.shape(x)
+    starts = length * ops.arange(batch, dtype=index.dtype)[:, None]
+    rows = ops.reshape(x, (batch * length, *features))
+    return ops.take(rows, index + starts, axis=0)
+
+
 def repeat(first, end, body, state):
     """state = body(i, *state) for i = first … end − 1."""
 
@@ -125,6 +162,28 @@ def repeat(first, end, body, state):
 
     state = (start, *state)
     return tf.while_loop(condition, step, state, parallel_iterations=1)[1:]
+
+
+def prefixes(combine, first, elements):
+    """The states before each element, of state = combine(state, element).
+
+    TensorFlow's own scan can be compiled with its gradient, that of
+    `keras.ops` cannot.
+    """
+    if not _on_tensorflow():
+
+        def step(state, element):
+            return combine(state, element), state
+
+        return ops.scan(step, first, elements)[1]
+    import tensorflow as tf
+
+    states = tf.scan(combine, elements, first, parallel_iterations=1)
+    return tree.map_structure(
+        lambda x, after: ops.concatenate([x[None], after[:-1]], axis=0),
+        first,
+        states,
+    )
 
 
 def array_of(blocks):

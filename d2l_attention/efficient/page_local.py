@@ -4,7 +4,11 @@
 """
 
 from d2l_attention._checks import check_positive
-from d2l_attention.efficient.blockwise import pad_to
+from d2l_attention.efficient.blockwise import (
+    pages,
+    unpage,
+    with_neighbors,
+)
 from d2l_attention.efficient.weightless import WeightlessAttention
 from d2l_attention.masking import masked_softmax
 import keras
@@ -60,10 +64,11 @@ def page_local_attention(
     places = ops.arange(length, dtype="int32")[None]
     present = ops.ones_like(places, "bool") if key_mask is None else key_mask
     query, key, value, places, present = (
-        _pages(x, page_size) for x in (query, key, value, places, present)
+        pages(x, page_size) for x in (query, key, value, places, present)
     )
     key, value, key_places, present = (
-        _with_neighbors(x, neighbors) for x in (key, value, places, present)
+        with_neighbors(x, neighbors, neighbors)
+        for x in (key, value, places, present)
     )
     seen = present[:, :, None]  # (B, N, P, S)
     if causal:
@@ -73,29 +78,7 @@ def page_local_attention(
     scores = scores / key.shape[-1] ** 0.5
     weights = masked_softmax(scores, seen[:, :, None])
     output = ops.einsum("bnhps,bnshv->bnphv", weights, value)
-    batch, pages, size, *heads = ops.shape(output)
-    return ops.reshape(output, (batch, pages * size, *heads))[:, :length]
-
-
-def _pages(x, page_size):
-    """`(B, T, …)` in pages `(B, N, P, …)`, filled up with zeros."""
-    batch, length, *features = ops.shape(x)
-    pages = -(-length // page_size)
-    x = pad_to(x, 1, pages * page_size)
-    return ops.reshape(x, (batch, pages, page_size, *features))
-
-
-def _with_neighbors(x, neighbors):
-    """Pages `(B, N, P, …)` each among its neighbors, `(B, N, S, …)`.
-
-    Beyond the first and the last page stand zeros, False in a mask: nothing
-    wraps around.
-    """
-    shape = ops.shape(x)
-    border = ops.zeros((shape[0], neighbors, *shape[2:]), x.dtype)
-    padded = ops.concatenate([border, x, border], axis=1)
-    shifted = [padded[:, i : i + shape[1]] for i in range(2 * neighbors + 1)]
-    return ops.concatenate(shifted, axis=2)
+    return unpage(output, length)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

@@ -3,6 +3,25 @@
 from d2l_attention.multi_head import MultiHeadAttention
 
 
+def key_mask_of(mask):
+    """The mask `(B, S)` of keys in a mask that is the same for all queries.
+
+    For mechanisms that sum or mix over keys once, for all queries.
+
+    Raises:
+        ValueError: If the mask differs between queries.
+    """
+    if mask is None:
+        return None
+    if len(mask.shape) != 3 or mask.shape[1] != 1:
+        raise ValueError(
+            "All keys are summed up once for all queries, so a mask must be "
+            "the same for every query and head, (B, 1, S); no causal one is. "
+            f"Received: a mask of shape {tuple(mask.shape)}."
+        )
+    return mask[:, 0]
+
+
 class WeightlessAttention(MultiHeadAttention):
     """Multi-head attention without weights to return.
 

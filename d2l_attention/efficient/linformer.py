@@ -1,0 +1,119 @@
+"""Attention to a fixed number of mixtures of the keys."""
+
+from d2l_attention._checks import check_positive
+from d2l_attention.efficient.weightless import (
+    WeightlessAttention,
+    key_mask_of,
+)
+from d2l_attention.multi_head import multi_head_scores, multi_head_sum
+import keras
+from keras import ops
+
+
+def linformer_attention(
+    query, key, value, key_mixing, value_mixing, *, key_mask=None
+):
+    """Softmax over R mixtures of the keys, whatever their number S.
+
+        output = softmax(q (E k)ᵀ / √K) (F v)
+
+    A mixture runs over all keys, so no query can be kept from a key that
+    another may see: there is no causal form. Keys and values that may not be
+    attended to are zeroed before they are mixed.
+
+    Source: Wang et al. (2020), arXiv:2006.04768, equation 7; document 004,
+    section 8, which writes the shapes of E and F transposed.
+
+    Args:
+        query: Float tensor `(B, T, H, K)`.
+        key: Float tensor `(B, S, H, K)`.
+        value: Float tensor `(B, S, H, V)`.
+        key_mixing: Float tensor `(R, S)`, E.
+        value_mixing: Float tensor `(R, S)`, F.
+        key_mask: Bool tensor `(B, S)`, True = may be attended.
+
+    Returns:
+        Float tensor `(B, T, H, V)`; zeros where no key may be attended.
+    """
+    if key_mask is not None:
+        present = ops.cast(key_mask, key.dtype)[:, :, None, None]
+        key, value = key * present, value * present
+    key = ops.einsum("rs,bshk->brhk", key_mixing, key)
+    value = ops.einsum("rs,bshv->brhv", value_mixing, value)
+    scores = ops.cast(multi_head_scores(query, key), "float32")
+    weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
+    return multi_head_sum(weights, value)
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class LinformerAttention(WeightlessAttention):
+    """Multi-head attention to R mixtures of the keys.
+
+    See `linformer_attention`. All heads share E and F (the paper's headwise
+    sharing). Of a shorter sequence the first columns of E and F are used,
+    which is the same as padding it.
+
+    Args:
+        num_heads: Positive int, H.
+        key_dim: Positive int, K features a head.
+        max_length: Positive int, most keys S.
+        rank: Positive int, R mixtures.
+
+    Further args: see `WeightlessAttention`.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        key: Float tensor `(B, S, D')`; defaults to `query`.
+        value: Float tensor `(B, S, D'')`; defaults to `key`.
+        attention_mask: Bool tensor `(B, 1, S)` or `(1, S)`: the same for
+            every query.
+        key_mask: Bool tensor `(B, S)`; `query_mask` and `mask` are filled by
+            Keras.
+
+    Returns:
+        Float tensor `(B, T, output_dim)`.
+
+    Raises:
+        ValueError: If a size is not positive, there are more keys than
+            `max_length`, or a mask differs between queries, as a causal one.
+    """
+
+    def __init__(self, num_heads, key_dim, max_length, rank, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        check_positive("max_length", max_length)
+        check_positive("rank", rank)
+        self.max_length = max_length
+        self.rank = rank
+
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        super().build(query_shape, key_shape, value_shape)
+        stddev = self.max_length**-0.5  # a mixture is as long as a key
+        self.key_mixing, self.value_mixing = (
+            self.add_weight(
+                shape=(self.rank, self.max_length),
+                initializer=keras.initializers.RandomNormal(stddev=stddev),
+                name=name,
+            )
+            for name in ("E", "F")
+        )
+
+    def mix(self, query, key, value, mask):
+        size = key.shape[1]
+        if isinstance(size, int) and size > self.max_length:
+            raise ValueError(
+                f"There are more keys than max_length={self.max_length}. "
+                f"Received: {size} keys."
+            )
+        size = ops.shape(key)[1]
+        return linformer_attention(
+            query,
+            key,
+            value,
+            self.key_mixing[:, :size],
+            self.value_mixing[:, :size],
+            key_mask=key_mask_of(mask),
+        )
+
+    def get_config(self):
+        config = {"max_length": self.max_length, "rank": self.rank}
+        return {**super().get_config(), **config}
