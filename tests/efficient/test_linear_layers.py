@@ -1,0 +1,126 @@
+"""What the layers of linear cost share: saving, compiling, no n × n tensor."""
+
+from contract import draw, to_numpy
+from d2l_attention import (
+    LinformerAttention,
+    LongformerAttention,
+    PageLocalAttention,
+    PerformerAttention,
+    ReformerAttention,
+)
+import keras
+import numpy as np
+import pytest
+
+LAYERS = {
+    "linformer": lambda **k: LinformerAttention(
+        3, 4, max_length=2048, rank=5, value_dim=5, use_bias=True, **k
+    ),
+    "performer": lambda **k: PerformerAttention(3, 4, 9, seed=0, **k),
+    "causal performer": lambda **k: PerformerAttention(
+        3, 4, 9, causal=True, seed=0, **k
+    ),
+    "longformer": lambda **k: LongformerAttention(3, 4, window=5, **k),
+    "causal longformer": lambda **k: LongformerAttention(
+        3, 4, window=5, causal=True, output_dim=7, **k
+    ),
+    "page-local": lambda **k: PageLocalAttention(3, 4, page_size=16, **k),
+    "reformer": lambda **k: ReformerAttention(
+        3, 4, 8, num_buckets=4, num_rounds=2, value_dim=5, seed=0, **k
+    ),
+    "causal reformer": lambda **k: ReformerAttention(
+        3, 4, 8, num_buckets=4, causal=True, seed=0, **k
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_saves_compiles_and_trains(name, dtype, tmp_path):
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((None, 7))
+    layer = LAYERS[name](dtype=dtype)
+    model = keras.Model(inputs, layer(inputs))
+    assert model.outputs[0].shape == (None, None, 7)
+    compute = dtype.removeprefix("mixed_")
+    assert model.outputs[0].dtype == compute
+    model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=True)
+    x = draw(8, 37, 7)
+    losses = model.fit(x, x, epochs=5, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.layers[-1].get_config() == layer.get_config()
+    found = to_numpy(model(x))
+    np.testing.assert_array_equal(to_numpy(again(x)), found)
+    assert found.dtype == compute
+    if dtype == "float32":
+        compiled = model.predict(x, verbose=0)
+        np.testing.assert_allclose(compiled, found, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_takes_masks_and_changes_nothing_of_itself(name):
+    layer = LAYERS[name]()
+    x, mask = draw(2, 37, 7), np.arange(37) < np.array([[20], [37]])
+    found = to_numpy(layer(x, key_mask=mask))
+    before = dict(vars(layer))
+    # Behind the padding nothing moves, and no gradient is lost to NaN.
+    changed = np.where(mask[..., None], x, 3).astype("float32")
+    again = to_numpy(layer(changed, key_mask=mask))
+    np.testing.assert_array_equal(found[mask], again[mask])
+    assert all(vars(layer)[k] is before[k] for k in before)
+    nothing = to_numpy(layer(x, key_mask=np.zeros((2, 37), bool)))
+    if not layer.use_bias:
+        assert (nothing == 0).all()
+    assert np.isfinite(nothing).all()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_are_finite_and_reach_every_weight(name):
+    layer = LAYERS[name]()
+    inputs = keras.Input((None, 7))
+    mask = keras.Input((None,), dtype="bool")
+    options = {}
+    if "longformer" in name:
+        options = {"global_positions": [0, 3]}
+    output = layer(inputs, key_mask=mask, **options)
+    model = keras.Model([inputs, mask], output)
+    model.compile(keras.optimizers.SGD(1.0), "mse")
+    x, present = (
+        draw(4, 37, 7),
+        np.arange(37) < np.array([[0], [9], [20], [37]]),
+    )
+    before = [to_numpy(w) for w in layer.trainable_weights]
+    model.fit([x, present], draw(4, 37, 7, seed=2), verbose=0)
+    for old, weight in zip(before, layer.trainable_weights, strict=True):
+        new = to_numpy(weight)
+        assert np.isfinite(new).all(), weight.path
+        if not weight.path.endswith("W_k/bias"):  # the same for every key
+            assert np.abs(new - old).max() > 0, weight.path
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_graph_has_no_tensor_of_all_pairs(name):
+    """For n tokens, twice as many must not take over twice the numbers."""
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("looks into a TensorFlow graph")
+    import tensorflow as tf
+
+    layer = LAYERS[name]()
+    layer.build((1, None, 7))
+
+    def largest(n):
+        graph = tf.function(layer).get_concrete_function(
+            tf.TensorSpec((1, n, 7), "float32")
+        )
+        sizes = [
+            tensor.shape.num_elements() or 0
+            for operation in graph.graph.get_operations()
+            for tensor in operation.outputs
+            if tensor.shape.rank is not None
+        ]
+        return max(sizes)
+
+    assert largest(2048) <= 2.1 * largest(1024)
+    assert largest(2048) < 2048 * 2048 / 4
