@@ -6,10 +6,14 @@ from d2l_attention import (
     CausalBlock,
     DotProductAttention,
     FlashAttention,
+    GlobalContextAttention,
     GroupedQueryAttention,
+    LongformerAttention,
     MultiHeadAttention,
     MultiQueryAttention,
     PageLocalAttention,
+    PerformerAttention,
+    ReformerAttention,
     causal_mask,
 )
 import keras
@@ -83,6 +87,11 @@ def test_layers_that_are_causal_themselves(key_mask):
         FlashAttention(2, 3, causal=True, block_size=3),
         FlashAttention(2, 3, causal=True),
         PageLocalAttention(2, 3, page_size=2, causal=True),
+        PerformerAttention(2, 3, 8, causal=True),
+        LongformerAttention(2, 3, window=2, causal=True),
+        ReformerAttention(2, 3, 7, num_buckets=1, causal=True),
+        ReformerAttention(2, 3, 4, num_buckets=2, num_rounds=2, causal=True),
+        GlobalContextAttention(2, 3, causal=True),
     ):
         norms = jacobian(
             lambda x, f=layer: f(x, key_mask=key_mask), draw(1, T, 6)

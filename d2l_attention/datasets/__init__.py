@@ -1,7 +1,12 @@
-"""Parallel text: the shipped corpus, Tatoeba files, and ids made of them."""
+"""The shipped corpus, Tatoeba files, ids of them, and tasks drawn at random."""
 
 from d2l_attention.datasets.corpus import load_alignments, load_tags
 from d2l_attention.datasets.files import DataError
+from d2l_attention.datasets.long_range import (
+    LIST_OPS_TOKENS,
+    draw_list_ops,
+    draw_retrieval,
+)
 from d2l_attention.datasets.translation import (
     END,
     START,
@@ -13,8 +18,11 @@ from d2l_attention.datasets.translation import (
 
 __all__ = [
     "END",
+    "LIST_OPS_TOKENS",
     "START",
     "DataError",
+    "draw_list_ops",
+    "draw_retrieval",
     "ids_to_text",
     "load_alignments",
     "load_pairs",

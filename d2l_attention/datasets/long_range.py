@@ -1,0 +1,135 @@
+"""Long sequences made on the spot: nested lists to evaluate, and a lookup."""
+
+import random
+import statistics
+
+from d2l_attention._checks import check_positive
+import numpy as np
+
+OPERATORS = {
+    "[MAX": max,
+    "[MIN": min,
+    "[MED": lambda values: int(statistics.median(values)),
+    "[SM": lambda values: sum(values) % 10,
+}
+LIST_OPS_TOKENS = ("", *OPERATORS, "]", *map(str, range(10)))
+OPERATOR_SHARE = 0.25
+
+
+def draw_list_ops(
+    num_examples, min_length, max_length, seed=0, max_depth=10, max_args=10
+):
+    """Different nested lists of digits, and the digit each comes to.
+
+    As `[MAX 4 [MIN 2 9 ] 1 ]`, which is 4. Each element is an operation with
+    probability 1/4 while the depth allows it, of 2 to `max_args` elements;
+    operations are maximum, minimum, median (rounded down) and the sum modulo
+    10. Expressions of other lengths are drawn again.
+
+    Source: Nangia and Bowman (2018), arXiv:1804.06028, for the grammar; Tay et
+    al. (2021), arXiv:2011.04006, for depth 10 and 10 arguments.
+
+    Args:
+        num_examples: Positive int, N.
+        min_length: Positive int, fewest tokens.
+        max_length: Positive int, most tokens T.
+        seed: Int.
+        max_depth: Positive int, deepest element.
+        max_args: Int of at least 2, most elements of a list.
+
+    Returns:
+        ids, int32 array `(N, T)` of indices in `LIST_OPS_TOKENS`, padded with
+        0, and labels, int32 array `(N,)` of 0 … 9.
+
+    Raises:
+        ValueError: If a number is not positive, or `min_length` is above
+            `max_length`.
+    """
+    check_positive("num_examples", num_examples)
+    check_positive("min_length", min_length)
+    if min_length > max_length:
+        raise ValueError(
+            "`min_length` must not be above `max_length`. Received: "
+            f"min_length={min_length}, max_length={max_length}."
+        )
+    rng, found = random.Random(seed), {}
+    while len(found) < num_examples:
+        tokens, value = _expression(rng, 1, max_depth, max_args)
+        if min_length <= len(tokens) <= max_length:
+            found[tuple(tokens)] = value
+    ids = np.zeros((num_examples, max_length), "int32")
+    for row, tokens in zip(ids, found, strict=True):
+        row[: len(tokens)] = [LIST_OPS_TOKENS.index(x) for x in tokens]
+    return ids, np.array(list(found.values()), "int32")
+
+
+def _expression(rng, depth, max_depth, max_args):
+    """Tokens and value."""
+    if depth >= max_depth or rng.random() > OPERATOR_SHARE:
+        digit = rng.randrange(10)
+        return [str(digit)], digit
+    operator = rng.choice(list(OPERATORS))
+    elements = [
+        _expression(rng, depth + 1, max_depth, max_args)
+        for _ in range(rng.randint(2, max_args))
+    ]
+    tokens = [token for element, _ in elements for token in element]
+    value = OPERATORS[operator]([value for _, value in elements])
+    return [operator, *tokens, "]"], value
+
+
+def draw_retrieval(
+    num_examples, length, num_names=8, num_values=8, num_fillers=16, seed=0
+):
+    """Which value stands with the name that the first token asks for?
+
+    Each name occurs once, at a random place among fillers, in one token with
+    a random value. Nothing but a look at the right place, however far, tells
+    the answer: chance is 1 / num_values.
+
+    Args:
+        num_examples: Positive int, N.
+        length: Int, tokens T; more than `num_names`.
+        num_names: Positive int.
+        num_values: Positive int, answers.
+        num_fillers: Positive int, kinds of tokens that mean nothing.
+        seed: Int.
+
+    Returns:
+        ids, int32 array `(N, T)`: 1 … num_names are questions, then come the
+        pairs, then the fillers, num_names (1 + num_values) + num_fillers in
+        all; labels, int32 array `(N,)` of values; and places, int32 array
+        `(N,)`, where the answer stands.
+
+    Raises:
+        ValueError: If a number is not positive, or there is no room.
+    """
+    for name, size in (
+        ("num_examples", num_examples),
+        ("num_names", num_names),
+        ("num_values", num_values),
+        ("num_fillers", num_fillers),
+    ):
+        check_positive(name, size)
+    if length <= num_names:
+        raise ValueError(
+            "There must be room for a question and each name. Received: "
+            f"length={length}, num_names={num_names}."
+        )
+    rng = np.random.default_rng(seed)
+    pairs = 1 + num_names
+    fillers = pairs + num_names * num_values
+    ids = rng.integers(fillers, fillers + num_fillers, (num_examples, length))
+    values = rng.integers(num_values, size=(num_examples, num_names))
+    order = rng.random((num_examples, length - 1)).argsort(axis=1)
+    places = 1 + order[:, :num_names]
+    names = np.arange(num_names)
+    tokens = pairs + names * num_values + values
+    np.put_along_axis(ids, places, tokens, axis=1)
+    asked = rng.integers(num_names, size=(num_examples, 1))
+    ids[:, :1] = 1 + asked
+    answer, place = (
+        np.take_along_axis(x, asked, axis=1)[:, 0].astype("int32")
+        for x in (values, places)
+    )
+    return ids.astype("int32"), answer, place
