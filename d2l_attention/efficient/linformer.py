@@ -5,6 +5,7 @@ from d2l_attention.efficient.weightless import (
     WeightlessAttention,
     key_mask_of,
 )
+from d2l_attention.masking import masked_softmax
 from d2l_attention.multi_head import multi_head_scores, multi_head_sum
 import keras
 from keras import ops
@@ -40,8 +41,7 @@ def linformer_attention(
         key, value = key * present, value * present
     key = ops.einsum("rs,bshk->brhk", key_mixing, key)
     value = ops.einsum("rs,bshv->brhv", value_mixing, value)
-    scores = ops.cast(multi_head_scores(query, key), "float32")
-    weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
+    weights = masked_softmax(multi_head_scores(query, key))
     return multi_head_sum(weights, value)
 
 

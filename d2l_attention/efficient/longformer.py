@@ -197,7 +197,8 @@ class LongformerAttention(WeightlessAttention):
 
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
-        global_positions: Int tensor `(G,)` or `(B, G)`, −1 for no token.
+        global_positions: Int tensor `(G,)` or `(B, G)`, −1 for no token; if
+            it is never given, W′ get no gradient, of which Keras warns.
         key_mask: Bool tensor `(B, T)`; `mask` is filled by Keras.
 
     Returns:

@@ -1,5 +1,7 @@
 """Attention through random features, at a cost linear in the length."""
 
+import math
+
 from d2l_attention._checks import check_positive
 from d2l_attention.efficient.blockwise import pages, prefixes, unpage
 from d2l_attention.efficient.weightless import (
@@ -66,7 +68,7 @@ def log_features(x, directions):
     x = x / size**0.25
     half = ops.sum(x * x, axis=-1, keepdims=True) / 2
     projected = ops.matmul(x, ops.transpose(directions))
-    return projected - half - 0.5 * ops.log(float(num_features))
+    return projected - half - math.log(num_features) / 2
 
 
 def performer_weights(query, key, directions, *, key_mask=None, causal=False):

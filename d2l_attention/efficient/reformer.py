@@ -40,7 +40,7 @@ def lsh_buckets(x, rotations):
     return ops.cast(bucket, "int32")
 
 
-def reformer_mask(buckets, chunk_size, causal=False):
+def reformer_mask(buckets, chunk_size, key_mask=None, causal=False):
     """Who may attend to whom in `reformer_attention`, for small inputs.
 
         mask[t, s] = in some round, t and s share a bucket, and s stands in
@@ -51,6 +51,7 @@ def reformer_mask(buckets, chunk_size, causal=False):
     Returns:
         Bool tensor `(B, H, T, T)`.
     """
+    buckets = _with_padding_last(buckets, key_mask)
     buckets = ops.transpose(buckets, (0, 2, 1, 3))  # (B, H, T, N)
     size = buckets.shape[2]
     here, there = buckets[:, :, :, None], buckets[:, :, None]
@@ -62,6 +63,8 @@ def reformer_mask(buckets, chunk_size, causal=False):
     back = chunks[:, :, :, None] - chunks[:, :, None]
     near = ops.logical_or(back == 0, back == 1)
     mask = ops.any(ops.logical_and(here == there, near), axis=-1)
+    if key_mask is not None:
+        mask = ops.logical_and(mask, key_mask[:, None, None])
     return ops.logical_and(mask, causal_mask(size)) if causal else mask
 
 
@@ -90,15 +93,19 @@ def reformer_attention(
         buckets: Int tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
         chunk_size: Positive int, tokens in a chunk.
         key_mask: Bool tensor `(B, T)`, True = may be attended.
-        causal: Whether no token sees a later one.
+        causal: Whether no token sees a later one. Later tokens are sorted
+            with the others all the same, and so can move the border of a
+            chunk: which of the earlier ones are seen is not causal, here as
+            in the paper.
 
     Returns:
         Float tensor `(B, T, H, V)` of the query's dtype, computed in float32;
-        zeros where nothing may be attended.
+        zeros for padding, and where nothing may be attended.
     """
     dtype = query.dtype
     batch, length, heads = ops.shape(query)[:3]
     query, value = (ops.cast(x, "float32") for x in (query, value))
+    buckets = _with_padding_last(buckets, key_mask)
     if key_mask is None:
         key_mask = ops.ones((batch, length), "bool")
     key_mask = ops.tile(key_mask[:, :, None], (1, 1, heads))
@@ -156,6 +163,14 @@ def _round(r, tokens, order, size, causal):
     norm = highest + ops.log(ops.where(total == 0.0, 1.0, total))
     weights = weights / ops.where(total == 0.0, 1.0, total)
     return ops.einsum("bmcs,bmsv->bmcv", weights, value), norm
+
+
+def _with_padding_last(buckets, key_mask):
+    """Padding in a bucket of its own, or it would move borders of chunks."""
+    if key_mask is None:
+        return buckets
+    last = ops.max(buckets) + 1
+    return ops.where(key_mask[:, :, None, None], buckets, last)
 
 
 def _heads_apart(x):

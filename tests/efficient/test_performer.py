@@ -39,6 +39,7 @@ def estimates(query, key, draws, num_features=4, signs=True):
         q, r = np.linalg.qr(rng.normal(size=(draws, size, size)))
         lengths = np.linalg.norm(rng.normal(size=(draws, size, size)), axis=-1)
         directions = (q * lengths[..., None]).reshape(-1, size)
+        directions = directions.astype("float32")
     # log_features divides by K^¼ and by √M: undone here.
     logs = [
         to_numpy(log_features((x * size**0.25).astype("float32"), directions))
@@ -49,9 +50,10 @@ def estimates(query, key, draws, num_features=4, signs=True):
 
 
 E0 = np.eye(4)[0] / 2
+AGAINST = np.array([-0.3, -0.4, 0.0, 0.0])  # −E0 has no variance at all
 
 
-@pytest.mark.parametrize("query, key", [(E0, E0), (E0, -E0), (E0, E0[::-1])])
+@pytest.mark.parametrize("query, key", [(E0, E0), (E0, AGAINST)])
 def test_unbiased_in_four_dimensions(query, key):
     """z-test; a mean 1 % off would be seen."""
     found = estimates(query, key, draws=60_000)
@@ -224,7 +226,7 @@ def test_the_layer_nears_multi_head_attention():
     plain = MultiHeadAttention(H, 4)
     for one in (layer, plain):
         one.build(x.shape)
-    layer.set_weights([*plain.get_weights(), to_numpy(layer.directions)])
+    layer.set_weights([to_numpy(layer.directions), *plain.get_weights()])
     exact = to_numpy(plain(x, key_mask=MASK))
     found = to_numpy(layer(x, key_mask=MASK))
     assert np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
