@@ -20,7 +20,8 @@ def linformer_attention(
 
     A mixture runs over all keys, so no query can be kept from a key that
     another may see: there is no causal form. Keys and values that may not be
-    attended to are zeroed before they are mixed.
+    attended to are zeroed before they are mixed; a mixture of nothing but
+    zeros still takes its weight exp(0), for a value of 0.
 
     Source: Wang et al. (2020), arXiv:2006.04768, equation 7; document 004,
     section 8, which writes the shapes of E and F transposed.

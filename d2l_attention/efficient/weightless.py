@@ -27,8 +27,8 @@ class WeightlessAttention(MultiHeadAttention):
 
         output = [mix(Q W_q,h, K W_k,h, V W_v,h) for each head h] W_o
 
-    A subclass implements `mix`. Its weights are named as those of
-    `MultiHeadAttention`, so each can be given to the other.
+    A subclass implements `mix`. Its projections are those of
+    `MultiHeadAttention`, by name too, so each can be given to the other.
 
     Args: see `MultiHeadAttention`; there is no dropout, for want of weights.
 
