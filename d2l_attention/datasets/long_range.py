@@ -3,7 +3,6 @@
 import random
 import statistics
 
-from d2l_attention._checks import check_positive
 import numpy as np
 
 OPERATORS = {
@@ -45,8 +44,7 @@ def draw_list_ops(
         ValueError: If a number is not positive, or `min_length` is above
             `max_length`.
     """
-    check_positive("num_examples", num_examples)
-    check_positive("min_length", min_length)
+    _check_positive(num_examples=num_examples, min_length=min_length)
     if min_length > max_length:
         raise ValueError(
             "`min_length` must not be above `max_length`. Received: "
@@ -104,13 +102,12 @@ def draw_retrieval(
     Raises:
         ValueError: If a number is not positive, or there is no room.
     """
-    for name, size in (
-        ("num_examples", num_examples),
-        ("num_names", num_names),
-        ("num_values", num_values),
-        ("num_fillers", num_fillers),
-    ):
-        check_positive(name, size)
+    _check_positive(
+        num_examples=num_examples,
+        num_names=num_names,
+        num_values=num_values,
+        num_fillers=num_fillers,
+    )
     if length <= num_names:
         raise ValueError(
             "There must be room for a question and each name. Received: "
@@ -133,3 +130,11 @@ def draw_retrieval(
         for x in (values, places)
     )
     return ids.astype("int32"), answer, place
+
+
+def _check_positive(**sizes):
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(
+                f"`{name}` must be positive. Received: {name}={size}."
+            )
