@@ -178,12 +178,12 @@ def test_weights_are_those_of_the_features():
 
 def test_one_maximum_for_all_keys():
     """One for each key would make long and short keys weigh the same."""
-    query, key, value = inputs()
+    query, key, value = inputs(0.5)
     key[:, 3] *= 0.01
-    directions = orthogonal_directions(2048, 4, seed=0)
+    directions = orthogonal_directions(4096, 4, seed=0)
     found = to_numpy(performer_weights(query, key, directions))[..., 3]
     exact = to_numpy(masked_softmax(multi_head_scores(query, key)))[..., 3]
-    assert np.abs(found / exact - 1).mean() < 0.2
+    assert np.abs(found / exact - 1).mean() < 0.1
     output = performer_attention(query, key, value, directions)
     expected = np.einsum(
         "bhts,bshv->bthv",
