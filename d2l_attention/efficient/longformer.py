@@ -216,17 +216,21 @@ class LongformerAttention(WeightlessAttention):
 
     def build(self, query_shape):
         super().build(query_shape)
-        h, features = self.num_heads, query_shape[-1]
-        self.global_query_layer, self.global_key_layer = (
-            self._dense(name, h * self.key_dim, features)
-            for name in ("W_q_global", "W_k_global")
+        self.global_query_layer = self._copy_of(self.query_layer)
+        self.global_key_layer = self._copy_of(self.key_layer)
+        self.global_value_layer = self._copy_of(self.value_layer)
+
+    def _copy_of(self, layer):
+        """Another projection, with the same initial kernel."""
+        copy = keras.layers.Dense(
+            layer.units,
+            use_bias=self.use_bias,
+            kernel_initializer=lambda *_, **__: ops.copy(layer.kernel),
+            name=f"{layer.name}_global",
+            dtype=self.dtype_policy,
         )
-        self.global_value_layer = self._dense(
-            "W_v_global", h * self.value_dim, features
-        )
-        self.global_query_layer.set_weights(self.query_layer.get_weights())
-        self.global_key_layer.set_weights(self.key_layer.get_weights())
-        self.global_value_layer.set_weights(self.value_layer.get_weights())
+        copy.build((None, None, layer.kernel.shape[0]))
+        return copy
 
     def call(self, query, *, global_positions=None, key_mask=None, mask=None):
         key_mask = mask if key_mask is None else key_mask

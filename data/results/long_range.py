@@ -38,7 +38,7 @@ import numpy as np
 DIM, HEADS, BATCH, NUM_TEST = 64, 2, 16, 2000
 TASKS = {
     "list_ops": {"length": 250, "layers": 2, "classes": 10, "vocab": 16},
-    "retrieval": {"length": 1024, "layers": 1, "classes": 8, "vocab": 88},
+    "retrieval": {"length": 1024, "layers": 1, "classes": 8, "vocab": 89},
 }
 MECHANISMS = {
     "dense": MultiHeadAttention,

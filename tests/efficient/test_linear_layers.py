@@ -62,6 +62,28 @@ def test_saves_compiles_and_trains(name, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("name", LAYERS)
+def test_a_subclassed_model_builds_each_weight_once(name):
+    """Keras builds it inside a symbolic scope, where values are not known."""
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.attention = LAYERS[name]()
+
+        def call(self, x):
+            return self.attention(x)
+
+    model, alone = Model(), LAYERS[name]()
+    model(draw(2, 37, 7))
+    alone.build((2, 37, 7))
+    paths = [
+        [w.path.split("/", n)[n] for w in one.weights]
+        for n, one in ((2, model), (1, alone))
+    ]
+    assert paths[0] == paths[1]
+
+
+@pytest.mark.parametrize("name", LAYERS)
 def test_takes_masks_and_changes_nothing_of_itself(name):
     layer = LAYERS[name]()
     x, mask = draw(2, 37, 7), np.arange(37) < np.array([[20], [37]])
