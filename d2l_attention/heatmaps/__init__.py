@@ -3,21 +3,23 @@
 Nothing here imports a layer of this package.
 """
 
+from d2l_attention.heatmaps.adapters import register_attention_adapter
 from d2l_attention.heatmaps.capture import (
     AttentionMaps,
     AttentionRecorder,
     MaskLeak,
     check_attention_masks,
     get_attention_weights,
-    register_attention_adapter,
 )
 from d2l_attention.heatmaps.display import display_figure
-from d2l_attention.heatmaps.plots import (
+from d2l_attention.heatmaps.panels import (
     animate_attention,
+    plot_attention_grid,
+)
+from d2l_attention.heatmaps.plots import (
     describe_attention,
     plot_alignment,
     plot_attention,
-    plot_attention_grid,
     plot_entropy,
     show_heatmaps,
 )

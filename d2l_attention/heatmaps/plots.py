@@ -4,15 +4,16 @@ Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
 read; rows are queries, columns are keys.
 """
 
-from d2l_attention.heatmaps.selection import hide, select_maps, to_numpy
-from d2l_attention.heatmaps.statistics import attention_entropy
-from d2l_attention.heatmaps.tokens import (
-    label_axis,
-    longest_label,
-    readable,
-    right_to_left,
+from d2l_attention.heatmaps.cells import (
+    annotate_cells,
+    draw_cells,
+    highest,
+    new_axes,
+    turn,
 )
-from matplotlib.animation import FuncAnimation
+from d2l_attention.heatmaps.selection import hide, to_numpy
+from d2l_attention.heatmaps.statistics import attention_entropy
+from d2l_attention.heatmaps.tokens import label_axis, readable
 from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,7 +60,7 @@ def show_heatmaps(
             f"There must be a title for each of {columns} columns. "
             f"Received: {list(titles)}."
         )
-    vmax = _highest(matrices) if vmax is None else vmax
+    vmax = highest(matrices) if vmax is None else vmax
     width, height = figsize
     figure, grid = plt.subplots(
         rows,
@@ -145,129 +146,22 @@ def plot_attention(
     weights = to_numpy(weights, "weights", 2)
     rows, columns = weights.shape
     if ax is None:
-        ax = _new_axes(weights.shape, query_tokens, key_tokens)
+        ax = new_axes(weights.shape, query_tokens, key_tokens)
     shown = hide(weights, mask)
-    vmax = _highest(shown) if vmax is None else vmax
-    image, note = _draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
+    vmax = highest(shown) if vmax is None else vmax
+    image, note = draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
     label_axis(ax.yaxis, query_tokens, rows, "query", max_ticks)
     label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
     ax.set(xlabel="keys", ylabel="queries")
-    _turn(ax, query_tokens, key_tokens, rtl)
+    turn(ax, query_tokens, key_tokens, rtl)
     title = "\n".join(filter(None, (title, note)))
     if title:
         ax.set_title(title, parse_math=False)
     if annotate:
-        _annotate(ax, image, shown, fmt)
+        annotate_cells(ax, image, shown, fmt)
     if colorbar:
         ax.figure.colorbar(image, ax=ax, shrink=0.8, label="weight")
     return ax
-
-
-def plot_attention_grid(
-    weights,
-    query_tokens=None,
-    key_tokens=None,
-    *,
-    tokens=None,
-    layers=None,
-    heads=None,
-    sample=0,
-    mask=None,
-    figsize=None,
-    cmap="viridis",
-    vmin=0.0,
-    vmax=None,
-    max_ticks=None,
-    rtl="auto",
-):
-    """A row of heatmaps for each layer, a column for each head.
-
-    All panels share one colour scale, and the colour bar is true for each.
-
-    Args:
-        weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
-            layer path to such an array.
-        query_tokens: List of str, the tokens of the rows. Where there are
-            fewer than rows, what lies behind them (padding) is left out.
-        key_tokens: The same of the columns.
-        tokens: Dict of layer path to a pair of lists, for layers with tokens
-            of their own; the others take the two lists before.
-        layers: Which layers of a mapping: a list of paths, or a pattern like
-            `"decoder/*/cross_attention"`. All by default.
-        heads: List of int; all by default.
-        sample: Int, which sentence of the batch.
-        mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
-            dict of path to one.
-        figsize: Size of one panel, in inches.
-        max_ticks: Int, most labels on an axis; by default as many as fit.
-        cmap, vmin, vmax, rtl: See `plot_attention`.
-
-    Returns:
-        The `matplotlib.figure.Figure`.
-
-    Raises:
-        ValueError: If no layer matches, an array has another number of axes,
-            or there are more tokens than rows or columns.
-
-    Warns:
-        UserWarning: If a shown row has weight on a column that is left out.
-    """
-    grid = select_maps(
-        weights, query_tokens, key_tokens, tokens, layers, heads, sample
-    )
-    shapes = [matrices.shape for matrices, _, _ in grid.values()]
-    highest = [_highest(matrices) for matrices, _, _ in grid.values()]
-    columns = max(shape[0] for shape in shapes)
-    if figsize is None:
-        cells = np.max([shape[:0:-1] for shape in shapes], axis=0)
-        figsize = np.clip(0.2 * cells, 1.7, np.clip(24 / columns, 1.7, 5.0))
-    if max_ticks is None:
-        max_ticks = max(int(6 * min(figsize)), 2)
-    figure, panels = plt.subplots(
-        len(grid),
-        columns,
-        figsize=(figsize[0] * columns + 2, figsize[1] * len(grid) + 1),
-        squeeze=False,
-        layout="constrained",
-    )
-    heads = range(columns) if heads is None else heads
-    vmax = max(highest) if vmax is None else vmax
-    max_cells = min(1000, int(figure.dpi * max(figsize)))
-    rows = list(grid.items())
-    for row, (path, (matrices, queries, keys)) in enumerate(rows):
-        # Labels stand at the edges, and where the next layer has others.
-        follows = rows[row + 1][1] if row + 1 < len(rows) else None
-        ends = follows is None or not (
-            follows[0].shape == matrices.shape and _same(follows[2], keys)
-        )
-        for column, ax in enumerate(panels[row]):
-            if column >= len(matrices):
-                ax.set_axis_off()
-                continue
-            shown = hide(matrices[column], mask, path)
-            image, note = _draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
-            on_right = _turn(ax, queries, keys, rtl)
-            t, s = shown.shape
-            if column == (len(matrices) - 1 if on_right else 0):
-                label_axis(ax.yaxis, queries, t, "query", max_ticks)
-            else:
-                ax.set_yticks([])
-            if ends:
-                label_axis(ax.xaxis, keys, s, "key", max_ticks)
-            else:
-                ax.set_xticks([])
-            if row == 0:
-                ax.set_title(f"head {heads[column]}")
-        panels[row, 0].yaxis.set_label_position("left")
-        name = "\n".join(path.rsplit("/", 2))
-        panels[row, 0].set_ylabel(name, parse_math=False)
-    if note:
-        figure.suptitle(note)
-    figure.supxlabel("keys")
-    figure.supylabel("queries")
-    aspect = max(20, 5 * figure.get_figheight())
-    figure.colorbar(image, ax=panels, shrink=0.8, aspect=aspect, label="weight")
-    return figure
 
 
 def plot_entropy(
@@ -328,70 +222,6 @@ def plot_entropy(
     label = "entropy / that of an even look" if normalize else "entropy (nats)"
     ax.figure.colorbar(ax.images[0], ax=ax, shrink=0.8, label=label)
     return ax
-
-
-def animate_attention(
-    frames,
-    query_tokens=None,
-    key_tokens=None,
-    *,
-    titles=None,
-    interval=400,
-    vmin=0.0,
-    vmax=None,
-    **options,
-):
-    """A heatmap that moves, over epochs or over the steps of a decoder.
-
-    All frames share one colour scale. `animation.save("name.gif",
-    writer="pillow")` needs no other program.
-
-    Args:
-        frames: Float array `(frames, T, S)`, a heatmap each, or `(T, S)`,
-            shown row by row, as a decoder writes its tokens.
-        query_tokens, key_tokens: See `plot_attention`.
-        titles: List of str, one for each frame.
-        interval: Float, milliseconds from one frame to the next.
-        vmin: Float, lower end of the colour scale.
-        vmax: Float, upper end; defaults to the largest weight of all frames.
-        **options: Of `plot_attention`.
-
-    Returns:
-        The `matplotlib.animation.FuncAnimation`.
-
-    Raises:
-        ValueError: If `frames` has not two or three axes, or titles do not
-            fit it.
-    """
-    frames = np.asarray(frames, "float64")
-    if frames.ndim == 2:
-        written = np.tri(len(frames), dtype=bool)[..., None]
-        frames = np.where(written, frames, np.nan)
-        if titles is None and query_tokens is not None:
-            titles = [f"writes {readable(token)}" for token in query_tokens]
-    frames = to_numpy(frames, "frames", 3)
-    if titles is None:
-        titles = [f"{i + 1} of {len(frames)}" for i in range(len(frames))]
-    if len(titles) != len(frames):
-        raise ValueError(
-            f"There must be a title for each of {len(frames)} frames. "
-            f"Received: {len(titles)} titles."
-        )
-    vmax = _highest(frames) if vmax is None else vmax
-    ax = plot_attention(
-        frames[-1], query_tokens, key_tokens, vmin=vmin, vmax=vmax, **options
-    )
-    image = ax.images[0]
-    most = options.get("max_cells", 1000)
-    title = ax.set_title("", parse_math=False)
-
-    def draw(i):
-        image.set_data(_pool(np.ma.masked_invalid(frames[i]), most)[0])
-        title.set_text(titles[i])
-        return image, title
-
-    draw(0)
-    return FuncAnimation(ax.figure, draw, frames=len(frames), interval=interval)
 
 
 def describe_attention(
@@ -491,111 +321,3 @@ def plot_alignment(
     note = f"\n({', '.join(notes)})" if notes else ""
     ax.set(xlabel=f"source{note}", ylabel="target")
     return ax
-
-
-def _highest(array):
-    finite = np.ma.masked_invalid(array).compressed()
-    return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
-
-
-def _new_axes(shape, query_tokens, key_tokens):
-    height, width = (min(max(0.35 * n, 2.0), 12.0) for n in shape)
-    wide = 0.1 * max(longest_label(query_tokens) - 10, 0)
-    high = 0.1 * max(longest_label(key_tokens) - 10, 0)
-    _, ax = plt.subplots(
-        figsize=(width + 2.5 + wide, height + 1 + high), layout="constrained"
-    )
-    return ax
-
-
-def _draw_cells(ax, weights, cmap, vmin, vmax, max_cells):
-    """The image, and a note of how many weights lie in one of its cells."""
-    rows, columns = weights.shape
-    pooled, (high, wide) = _pool(weights, max_cells)
-    image = ax.imshow(
-        pooled,
-        cmap=cmap,
-        vmin=vmin,
-        vmax=vmax,
-        interpolation="nearest",
-        aspect="equal" if max(rows, columns) <= 64 else "auto",
-        extent=(
-            -0.5,
-            pooled.shape[1] * wide - 0.5,
-            pooled.shape[0] * high - 0.5,
-            -0.5,
-        ),
-    )
-    ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
-    if np.ma.is_masked(weights):
-        _hatch(ax, weights.shape)
-    if high * wide == 1:
-        return image, ""
-    return image, f"(each cell is the largest of {high} × {wide})"
-
-
-def _turn(ax, query_tokens, key_tokens, rtl):
-    """From right to left; whether queries are then labelled on the right."""
-    if right_to_left(key_tokens) if rtl == "auto" else rtl:
-        ax.invert_xaxis()
-    turned = right_to_left(query_tokens) if rtl == "auto" else rtl
-    if turned:
-        ax.yaxis.tick_right()
-        ax.yaxis.set_label_position("right")
-    return turned
-
-
-def _same(tokens, others):
-    if tokens is None or others is None:
-        return tokens is others
-    return list(tokens) == list(others)
-
-
-def _pool(weights, most):
-    """The largest of each block, so that no side has more than `most`."""
-    blocks = [-(-size // most) for size in weights.shape]
-    if blocks == [1, 1]:
-        return weights, blocks
-    missing = [-size % n for size, n in zip(weights.shape, blocks, strict=True)]
-    padded = np.pad(
-        np.ma.filled(weights, np.nan),
-        [(0, n) for n in missing],
-        constant_values=np.nan,
-    )
-    rows, columns = (
-        size // n for size, n in zip(padded.shape, blocks, strict=True)
-    )
-    parts = padded.reshape(rows, blocks[0], columns, blocks[1])
-    return np.ma.masked_invalid(parts).max(axis=(1, 3)), blocks
-
-
-def _annotate(ax, image, weights, fmt):
-    for (t, s), weight in np.ndenumerate(weights):
-        if weights[t, s] is not np.ma.masked:
-            red, green, blue, _ = image.cmap(image.norm(weight))
-            light = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
-            ax.text(
-                s,
-                t,
-                fmt.format(weight),
-                ha="center",
-                va="center",
-                fontsize="small",
-                color="black" if light else "white",
-            )
-
-
-def _hatch(ax, shape):
-    # Behind the image: it shows through where the image has no cell.
-    ax.add_patch(
-        Rectangle(
-            (-0.5, -0.5),
-            shape[1],
-            shape[0],
-            fill=False,
-            hatch="////",
-            edgecolor="0.7",
-            linewidth=0,
-            zorder=-1,
-        )
-    )

@@ -5,7 +5,7 @@ from d2l_attention import BahdanauSeq2Seq, MultiHeadAttention, Transformer
 from d2l_attention.heatmaps import (
     AttentionMaps,
     AttentionRecorder,
-    capture,
+    adapters,
     check_attention_masks,
     get_attention_weights,
     register_attention_adapter,
@@ -275,7 +275,7 @@ class Homemade(keras.Layer):
 
 
 def test_other_layers_are_taught_by_an_adapter(monkeypatch):
-    monkeypatch.setattr(capture, "_ADAPTERS", list(capture._ADAPTERS))
+    monkeypatch.setattr(adapters, "_ADAPTERS", list(adapters._ADAPTERS))
     x = keras.Input((3, 4))
     model = keras.Model(x, Homemade(name="home")(x))
     data = draw(2, 3, 4)

@@ -1,7 +1,7 @@
 """Weights of keras-hub's backbones: tiny ones, of random weights."""
 
 from d2l_attention.heatmaps import (
-    capture,
+    adapters,
     check_attention_masks,
     get_attention_weights,
     register_attention_adapter,
@@ -108,7 +108,7 @@ def test_a_backbone_shows_its_weights_and_answers_as_ever(
     keras.utils.set_random_seed(0)
     model, inputs = kind()
     if kind is t5:
-        monkeypatch.setattr(capture, "_ADAPTERS", list(capture._ADAPTERS))
+        monkeypatch.setattr(adapters, "_ADAPTERS", list(adapters._ADAPTERS))
         (layer_class,) = {
             type(layer)
             for layer in model._flatten_layers()
