@@ -15,6 +15,15 @@ def draw(*shape, seed=0):
     return generator.normal(size=shape).astype("float32")
 
 
+def dense_attention(query, key, value, mask):
+    """In NumPy, of arrays `(B, T, H, K)`, `(B, S, H, K)`, `(B, S, H, V)`."""
+    scores = np.einsum("bthk,bshk->bhts", query, key) / key.shape[-1] ** 0.5
+    exponentials = np.where(mask, np.exp(scores), 0)
+    total = exponentials.sum(-1, keepdims=True)
+    weights = exponentials / np.where(total == 0, 1, total)
+    return np.einsum("bhts,bshv->bthv", weights, value)
+
+
 def attention_inputs(query_size=7, key_size=5, value_size=3):
     """Sizes all differ and are prime: B 2, T 11, S 13."""
     return {
@@ -22,6 +31,17 @@ def attention_inputs(query_size=7, key_size=5, value_size=3):
         "key": draw(2, 13, key_size),
         "value": draw(2, 13, value_size),
     }
+
+
+def check_mask_of_keras(layer):
+    """What an embedding says of padding reaches a layer of self-attention."""
+    ids = np.array([[3, 2, 1, 0, 0]])
+    embedded = keras.layers.Embedding(5, 7, mask_zero=True)(ids)
+    x = to_numpy(embedded)
+    found = to_numpy(layer(embedded))
+    expected = layer(x, key_mask=ids != 0)
+    np.testing.assert_array_equal(found, to_numpy(expected))
+    assert np.abs(found - to_numpy(layer(x))).max() > 1e-4
 
 
 def check_layer(

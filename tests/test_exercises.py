@@ -33,9 +33,9 @@ def exercises():
 
 
 def setup(path):
-    (cell,) = cells(path, "setup")
     names = {"__name__": "__main__"}
-    exec(compile(cell.source, path.name, "exec"), names)
+    for cell in cells(path, "setup"):
+        exec(compile(cell.source, path.name, "exec"), names)
     return names
 
 

@@ -113,9 +113,9 @@ def test_forward(race, table):
         table(
             what, f"{seconds:.2f} s", f"{rival:.2f} s", f"{rival / seconds:.2f}"
         )
-    assert rivals["torch"] / seconds >= 0.5  # aimed at 1.2, and missed
     assert rivals["dense"] / seconds >= 0.9
     assert seconds / rivals["causal"] >= 1.7
+    assert rivals["torch"] / seconds >= 1.2
 
 
 @pytest.mark.parametrize("n", [4096, 8192])
@@ -128,7 +128,7 @@ def test_forward_and_backward(n, race, table):
     rival = rivals["torch"]
     what = f"flash, forward and backward, n = {n}, against torch"
     table(what, f"{seconds:.2f} s", f"{rival:.2f} s", f"{rival / seconds:.2f}")
-    assert rival / seconds >= 0.45  # aimed at 1.2, and missed
+    assert rival / seconds >= 1.2
 
 
 def peak_megabytes(function, n, gradient=False):

@@ -1,6 +1,6 @@
 """What the layers of linear cost share: saving, compiling, no n × n tensor."""
 
-from contract import draw, to_numpy
+from contract import check_mask_of_keras, draw, to_numpy
 from d2l_attention import (
     LinformerAttention,
     LongformerAttention,
@@ -26,6 +26,9 @@ LAYERS = {
         3, 4, window=5, causal=True, output_dim=7, **k
     ),
     "page-local": lambda **k: PageLocalAttention(3, 4, page_size=16, **k),
+    "causal page-local": lambda **k: PageLocalAttention(
+        3, 4, page_size=3, neighbors=2, causal=True, value_dim=5, **k
+    ),
     "reformer": lambda **k: ReformerAttention(
         3, 4, 8, num_buckets=4, num_rounds=2, value_dim=5, seed=0, **k
     ),
@@ -98,6 +101,11 @@ def test_takes_masks_and_changes_nothing_of_itself(name):
     if not layer.use_bias:
         assert (nothing == 0).all()
     assert np.isfinite(nothing).all()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_keras_fills_the_mask(name):
+    check_mask_of_keras(LAYERS[name]())
 
 
 @pytest.mark.parametrize("name", LAYERS)

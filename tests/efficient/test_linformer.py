@@ -108,18 +108,6 @@ def test_the_layer_against_multi_head_attention(use_bias):
     )
 
 
-def test_keras_fills_the_mask():
-    ids = np.array([[3, 2, 1, 0, 0]])
-    embedding = keras.layers.Embedding(5, 7, mask_zero=True)
-    layer = LinformerAttention(H, 4, max_length=9, rank=2)
-    found = layer(embedding(ids))
-    x = to_numpy(embedding(ids))
-    expected = layer(x, key_mask=ids != 0)
-    np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
-    other = layer(x, key=x[:, :3])
-    np.testing.assert_allclose(to_numpy(found), to_numpy(other), atol=1e-6)
-
-
 def test_masks_that_differ_between_queries_are_refused():
     layer = LinformerAttention(H, 4, max_length=9, rank=2)
     with pytest.raises(ValueError, match=r"causal.*\(5, 5\)"):

@@ -1,14 +1,12 @@
 """One softmax over a window and the global tokens."""
 
-from contract import draw, to_numpy
+from contract import dense_attention, draw, to_numpy
 from d2l_attention import (
     LongformerAttention,
     MultiHeadAttention,
-    causal_mask,
     longformer_attention,
     longformer_mask,
 )
-import keras
 import numpy as np
 import pytest
 
@@ -20,14 +18,6 @@ MASK[0, :9] = False
 def inputs():
     query, key = draw(2, T, H, 4), draw(2, T, H, 4, seed=1)
     return query, key, draw(2, T, H, 5)
-
-
-def dense(query, key, value, mask):
-    scores = np.einsum("bthk,bshk->bhts", query, key) / key.shape[-1] ** 0.5
-    exponentials = np.where(mask, np.exp(scores), 0)
-    total = exponentials.sum(-1, keepdims=True)
-    weights = exponentials / np.where(total == 0, 1, total)
-    return np.einsum("bhts,bshv->bthv", weights, value)
 
 
 def test_the_mask():
@@ -62,14 +52,16 @@ def test_equals_dense_attention_under_the_mask(window, positions, causal):
     mask = np.stack(
         [to_numpy(longformer_mask(T, window, p, causal)) for p in of_each]
     )
-    expected = dense(query, key, value, (mask & MASK[:, None])[:, None])
+    expected = dense_attention(
+        query, key, value, (mask & MASK[:, None])[:, None]
+    )
     np.testing.assert_allclose(to_numpy(found), expected, atol=2e-6)
 
 
 def test_a_window_over_everything_is_attention():
     query, key, value = inputs()
     found = longformer_attention(query, key, value, T)
-    expected = dense(query, key, value, np.ones((T, T), bool))
+    expected = dense_attention(query, key, value, np.ones((T, T), bool))
     np.testing.assert_allclose(to_numpy(found), expected, atol=2e-6)
 
 
@@ -116,7 +108,7 @@ def test_global_rows_have_projections_of_their_own():
             key_mask=MASK,
         )
     )
-    rows = dense(own_query, own_key, own_value, MASK[:, None, None])
+    rows = dense_attention(own_query, own_key, own_value, MASK[:, None, None])
     np.testing.assert_allclose(found[:, positions], rows, atol=2e-6)
     plain = to_numpy(
         longformer_attention(
@@ -191,19 +183,6 @@ def test_later_tokens_move_nothing_in_causal_use():
     )
     np.testing.assert_array_equal(before[:, :45], after[:, :45])
     assert np.abs(before[:, 45:] - after[:, 45:]).max() > 0.1
-    assert to_numpy(causal_mask(T)).sum() == T * (T + 1) / 2
-
-
-def test_keras_fills_the_mask():
-    ids = np.array([[3, 2, 1, 0, 0]])
-    embedding = keras.layers.Embedding(5, 7, mask_zero=True)
-    layer = LongformerAttention(H, 4, window=2)
-    found = layer(embedding(ids), global_positions=[0])
-    x = to_numpy(embedding(ids))
-    expected = layer(x, global_positions=[0], key_mask=ids != 0)
-    np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
-    everything = layer(x, global_positions=[0])
-    assert np.abs(to_numpy(found) - to_numpy(everything)).max() > 1e-4
 
 
 def test_the_window_is_checked():

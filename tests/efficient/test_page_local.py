@@ -1,6 +1,6 @@
 """Pages nearby: dense attention under a mask, at a linear cost."""
 
-from contract import draw, to_numpy
+from contract import dense_attention, draw, to_numpy
 from d2l_attention import (
     MultiHeadAttention,
     PageLocalAttention,
@@ -8,7 +8,6 @@ from d2l_attention import (
     page_local_attention,
     page_mask,
 )
-import keras
 import numpy as np
 import pytest
 
@@ -22,14 +21,6 @@ def test_page_mask():
         [0, 0, 1, 1, 1],
     ]
     np.testing.assert_array_equal(to_numpy(page_mask(5, 2)), expected)
-
-
-def dense(query, key, value, mask):
-    scores = np.einsum("bthk,bshk->bhts", query, key) / key.shape[-1] ** 0.5
-    exponentials = np.where(mask, np.exp(scores), 0)
-    total = exponentials.sum(-1, keepdims=True)
-    weights = exponentials / np.where(total == 0, 1, total)
-    return np.einsum("bhts,bshv->bthv", weights, value)
 
 
 @pytest.mark.parametrize("page_size", [1, 3, 5, 16])
@@ -52,7 +43,7 @@ def test_equals_dense_attention_under_the_mask(page_size, neighbors, causal):
         key_mask=key_mask,
         causal=causal,
     )
-    expected = dense(query, key, value, mask[:, None])
+    expected = dense_attention(query, key, value, mask[:, None])
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-6)
 
 
@@ -90,32 +81,6 @@ def test_the_layer_equals_multi_head_attention_under_the_mask(causal):
         to_numpy(plain(x, attention_mask=mask, key_mask=key_mask)),
         atol=1e-6,
     )
-
-
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
-def test_saves_compiles_and_trains(dtype, tmp_path):
-    options = {"page_size": 3, "neighbors": 2, "causal": True}
-    inputs = keras.Input((None, 7))
-    layer = PageLocalAttention(3, 4, value_dim=5, dtype=dtype, **options)
-    model = keras.Model(inputs, layer(inputs))
-    assert model.outputs[0].shape == (None, None, 7)
-    model.compile("adam", "mse", jit_compile=True)
-    x = draw(8, 11, 7)
-    losses = model.fit(x, x, epochs=5, verbose=0).history["loss"]
-    assert losses[-1] < losses[0]
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.layers[-1].get_config() == layer.get_config()
-    np.testing.assert_array_equal(to_numpy(again(x)), to_numpy(model(x)))
-
-
-def test_keras_fills_the_mask():
-    ids = np.array([[3, 2, 1, 0, 0]])
-    embedding = keras.layers.Embedding(5, 7, mask_zero=True)
-    layer = PageLocalAttention(3, 4, page_size=2)
-    found = layer(embedding(ids))
-    expected = layer(to_numpy(embedding(ids)), key_mask=ids != 0)
-    np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from d2l_attention import (
     reformer_attention,
     reformer_mask,
 )
-import keras
 import numpy as np
 import pytest
 
@@ -199,17 +198,6 @@ def test_redraw_and_seeds():
     np.testing.assert_array_equal(first, to_numpy(two.rotations))
     one.redraw(4)
     assert np.abs(first - to_numpy(one.rotations)).max() > 0.1
-
-
-def test_keras_fills_the_mask():
-    ids = np.array([[3, 2, 1, 0, 0]])
-    embedding = keras.layers.Embedding(5, 7, mask_zero=True)
-    layer = ReformerAttention(H, 4, chunk_size=5, num_buckets=1)
-    found = layer(embedding(ids))
-    x = to_numpy(embedding(ids))
-    expected = layer(x, key_mask=ids != 0)
-    np.testing.assert_array_equal(to_numpy(found), to_numpy(expected))
-    assert np.abs(to_numpy(found) - to_numpy(layer(x))).max() > 1e-4
 
 
 @pytest.mark.parametrize(
