@@ -13,6 +13,8 @@ from d2l_attention.datasets.translation import (
     ids_to_text,
     load_pairs,
     load_translation,
+    make_vectorizers,
+    pairs_to_ids,
     text_to_ids,
 )
 
@@ -28,5 +30,7 @@ __all__ = [
     "load_pairs",
     "load_tags",
     "load_translation",
+    "make_vectorizers",
+    "pairs_to_ids",
     "text_to_ids",
 ]

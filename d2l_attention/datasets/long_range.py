@@ -52,8 +52,11 @@ def draw_list_ops(
         )
     rng, found = random.Random(seed), {}
     while len(found) < num_examples:
-        tokens, value = _expression(rng, 1, max_depth, max_args)
-        if min_length <= len(tokens) <= max_length:
+        try:
+            tokens, value = _expression(rng, max_depth, max_args, max_length)
+        except _TooLong:
+            continue
+        if len(tokens) >= min_length:
             found[tuple(tokens)] = value
     ids = np.zeros((num_examples, max_length), "int32")
     for row, tokens in zip(ids, found, strict=True):
@@ -61,33 +64,48 @@ def draw_list_ops(
     return ids, np.array(list(found.values()), "int32")
 
 
-def _expression(rng, depth, max_depth, max_args):
-    """Tokens and value."""
-    if depth >= max_depth or rng.random() > OPERATOR_SHARE:
+class _TooLong(Exception):
+    """There is no room for an expression."""
+
+
+def _expression(rng, max_depth, max_args, room):
+    """Tokens and value; most trees are far too long, and left at once."""
+    if room < 1:
+        raise _TooLong
+    if max_depth == 1 or rng.random() > OPERATOR_SHARE:
         digit = rng.randrange(10)
         return [str(digit)], digit
     operator = rng.choice(list(OPERATORS))
-    elements = [
-        _expression(rng, depth + 1, max_depth, max_args)
-        for _ in range(rng.randint(2, max_args))
-    ]
-    tokens = [token for element, _ in elements for token in element]
-    value = OPERATORS[operator]([value for _, value in elements])
-    return [operator, *tokens, "]"], value
+    tokens, values = [operator], []
+    for _ in range(rng.randint(2, max_args)):
+        element, value = _expression(
+            rng, max_depth - 1, max_args, room - len(tokens) - 1
+        )
+        tokens += element
+        values.append(value)
+    return [*tokens, "]"], OPERATORS[operator](values)
 
 
 def draw_retrieval(
-    num_examples, length, num_names=8, num_values=8, num_fillers=16, seed=0
+    num_examples,
+    length,
+    num_questions=1,
+    num_names=8,
+    num_values=8,
+    num_fillers=16,
+    seed=0,
 ):
-    """Which value stands with the name that the first token asks for?
+    """Which values stand with the names that the first tokens ask for?
 
     Each name occurs once, at a random place among fillers, in one token with
     a random value. Nothing but a look at the right place, however far, tells
-    the answer: chance is 1 / num_values.
+    the answer: chance is 1 / num_values. Several questions ask for different
+    names; a model learns the sooner, the more it is asked.
 
     Args:
         num_examples: Positive int, N.
-        length: Int, tokens T; more than `num_names`.
+        length: Int, tokens T; at least a question and a name each.
+        num_questions: Positive int, Q; no more than names.
         num_names: Positive int.
         num_values: Positive int, answers.
         num_fillers: Positive int, kinds of tokens that mean nothing.
@@ -96,40 +114,43 @@ def draw_retrieval(
     Returns:
         ids, int32 array `(N, T)`: 1 … num_names are questions, then come the
         pairs, then the fillers, num_names (1 + num_values) + num_fillers in
-        all; labels, int32 array `(N,)` of values; and places, int32 array
-        `(N,)`, where the answer stands.
+        all; labels, int32 array `(N, Q)` of values; and places, int32 array
+        `(N, Q)`, where the answers stand.
 
     Raises:
         ValueError: If a number is not positive, or there is no room.
     """
     _check_positive(
         num_examples=num_examples,
+        num_questions=num_questions,
         num_names=num_names,
         num_values=num_values,
         num_fillers=num_fillers,
     )
-    if length <= num_names:
+    if num_questions > num_names or length < num_questions + num_names:
         raise ValueError(
-            "There must be room for a question and each name. Received: "
-            f"length={length}, num_names={num_names}."
+            "There must be a name for each question, and room for both. "
+            f"Received: length={length}, num_questions={num_questions}, "
+            f"num_names={num_names}."
         )
     rng = np.random.default_rng(seed)
     pairs = 1 + num_names
     fillers = pairs + num_names * num_values
     ids = rng.integers(fillers, fillers + num_fillers, (num_examples, length))
     values = rng.integers(num_values, size=(num_examples, num_names))
-    order = rng.random((num_examples, length - 1)).argsort(axis=1)
-    places = 1 + order[:, :num_names]
+    order = rng.random((num_examples, length - num_questions)).argsort(axis=1)
+    places = num_questions + order[:, :num_names]
     names = np.arange(num_names)
     tokens = pairs + names * num_values + values
     np.put_along_axis(ids, places, tokens, axis=1)
-    asked = rng.integers(num_names, size=(num_examples, 1))
-    ids[:, :1] = 1 + asked
-    answer, place = (
-        np.take_along_axis(x, asked, axis=1)[:, 0].astype("int32")
+    asked = rng.random((num_examples, num_names)).argsort(axis=1)
+    asked = asked[:, :num_questions]
+    ids[:, :num_questions] = 1 + asked
+    answers, where = (
+        np.take_along_axis(x, asked, axis=1).astype("int32")
         for x in (values, places)
     )
-    return ids.astype("int32"), answer, place
+    return ids.astype("int32"), answers, where
 
 
 def _check_positive(**sizes):

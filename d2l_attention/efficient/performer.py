@@ -236,17 +236,7 @@ class PerformerAttention(WeightlessAttention):
 
     Further args: see `WeightlessAttention`.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
-        value: Float tensor `(B, S, D'')`; defaults to `key`.
-        attention_mask: Bool tensor `(B, 1, S)` or `(1, S)`: the same for
-            every query.
-        key_mask: Bool tensor `(B, S)`; `query_mask` and `mask` are filled by
-            Keras.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`.
+    Call arguments and returns: see `LinformerAttention`, also for masks.
 
     Raises:
         ValueError: If a size is not positive, a mask differs between queries,

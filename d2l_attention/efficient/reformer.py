@@ -205,12 +205,7 @@ class ReformerAttention(WeightlessAttention):
 
     Further args: see `WeightlessAttention`.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        key_mask: Bool tensor `(B, T)`; `mask` is filled by Keras.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`.
+    Call arguments and returns: see `PageLocalAttention`.
 
     Raises:
         ValueError: If a size is not positive, or `num_buckets` is odd and

@@ -70,22 +70,30 @@ def test_the_same_seed_draws_the_same():
         assert (draw(1)[0] != draw(2)[0]).any()
 
 
-def test_retrieval_has_one_answer_where_it_says():
-    ids, labels, places = draw_retrieval(500, 50, 4, 5, 3, seed=1)
-    names = ids[:, 0] - 1
-    assert set(names) == set(range(4))
-    pairs = np.take_along_axis(ids, places[:, None], 1)[:, 0] - 5
+@pytest.mark.parametrize("num_questions", [1, 3])
+def test_retrieval_has_its_answers_where_it_says(num_questions):
+    ids, labels, places = draw_retrieval(
+        500, 50, num_questions, 4, 5, 3, seed=1
+    )
+    assert labels.shape == places.shape == (500, num_questions)
+    names = ids[:, :num_questions] - 1
+    for row in names:
+        assert len(set(row)) == num_questions
+    for column in names.T:
+        assert set(column) == set(range(4))
+    pairs = np.take_along_axis(ids, places, 1) - 5
     np.testing.assert_array_equal(pairs // 5, names)
     np.testing.assert_array_equal(pairs % 5, labels)
     inside = (ids >= 5) & (ids < 25)
     assert (inside.sum(1) == 4).all()
-    assert ids[:, 1:].min() == 5
+    assert ids[:, num_questions:].min() == 5
     assert ids.max() == 4 * 6 + 3
     found = np.sort((ids[inside].reshape(500, 4) - 5) // 5, axis=1)
     assert (found == np.arange(4)).all()
-    assert places.min() == 1
+    assert places.min() == num_questions
     assert places.max() == 49
-    assert abs(places.mean() - 25) < 4 * 14.1 / 500**0.5
+    middle = (num_questions + 49) / 2
+    assert abs(places[:, 0].mean() - middle) < 4 * 14.1 / 500**0.5
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,8 @@ def test_retrieval_has_one_answer_where_it_says():
     [
         (lambda: draw_list_ops(0, 5, 9), "num_examples=0"),
         (lambda: draw_list_ops(3, 9, 5), "min_length=9, max_length=5"),
-        (lambda: draw_retrieval(3, 8), "length=8, num_names=8"),
+        (lambda: draw_retrieval(3, 8), "length=8, .*num_names=8"),
+        (lambda: draw_retrieval(3, 20, 9), "num_questions=9, num_names=8"),
         (lambda: draw_retrieval(3, 20, num_values=0), "num_values=0"),
     ],
 )
