@@ -28,10 +28,13 @@ FLOORS = {
     "rnnsearch": 6,
     "transformer": 6,
     "decoding": 7,
+    "train": 8,
+    "translate": 9,
 }
+COMMANDS = {"train", "translate"}  # put all of it to use
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "source"}
 LAZY = {  # heavy, and needed by some readers only
-    "tensorflow": {"datasets", "efficient", "recurrence"},
+    "tensorflow": {"datasets", "efficient", "recurrence", "train"},
     "matplotlib": {"heatmaps"},
     "sacrebleu": {"metrics"},
     "pooch": {"datasets"},
@@ -68,7 +71,9 @@ def test_imports_go_down_and_stay_public(path):
         if imported == module:
             continue  # a folder is one floor
         assert module not in SIDE_ROOMS, f"{module} imports {name}"
-        assert imported not in SIDE_ROOMS, f"{module} imports {name}"
+        if imported in SIDE_ROOMS:
+            assert module in COMMANDS, f"{module} imports {name}"
+            continue
         assert FLOORS[imported] < FLOORS[module], f"{module}: {name}"
 
 

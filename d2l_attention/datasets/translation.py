@@ -131,23 +131,10 @@ def load_translation(
         DataError: If the file is unusable or too small for the splits.
     """
     pairs = load_pairs(path, max_length=max_length, seed=seed, **options)
-    source_vectorizer = _vectorizer(
-        [source for source, _ in pairs.train], vocab_size, min_frequency
-    )
-    target_vectorizer = _vectorizer(
-        [f"{START} {target} {END}" for _, target in pairs.train],
-        vocab_size,
-        min_frequency,
-    )
+    vectorizers = make_vectorizers(pairs.train, vocab_size, min_frequency)
 
     def batches(pairs, length):
-        source = text_to_ids([s for s, _ in pairs], source_vectorizer, length)
-        target = text_to_ids(
-            [f"{START} {t} {END}" for _, t in pairs],
-            target_vectorizer,
-            length + 2,
-        )
-        return _dataset(source, target)
+        return _dataset(*pairs_to_ids(pairs, vectorizers, length))
 
     train = batches(pairs.train, max_length).shuffle(
         len(pairs.train), seed=seed
@@ -161,8 +148,38 @@ def load_translation(
     return Translation(
         train.batch(batch_size, drop_remainder=True).prefetch(2),
         *held,
-        source_vectorizer,
-        target_vectorizer,
+        *vectorizers,
+    )
+
+
+def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
+    """The vocabularies of the sources and of the targets of pairs.
+
+    Args:
+        pairs: List of `(source, target)`, tokens between spaces.
+        vocab_size, min_frequency: See `load_translation`.
+
+    Returns:
+        Two `keras.layers.TextVectorization`; `[start]` and `[end]` are in the
+        second.
+    """
+    sides = (
+        [source for source, _ in pairs],
+        [f"{START} {target} {END}" for _, target in pairs],
+    )
+    return tuple(_vectorizer(x, vocab_size, min_frequency) for x in sides)
+
+
+def pairs_to_ids(pairs, vectorizers, length):
+    """Int32 arrays `(N, length)` of sources, `(N, length + 2)` of targets.
+
+    The targets lie between `[start]` and `[end]`.
+    """
+    source_vectorizer, target_vectorizer = vectorizers
+    targets = [f"{START} {target} {END}" for _, target in pairs]
+    return (
+        text_to_ids([s for s, _ in pairs], source_vectorizer, length),
+        text_to_ids(targets, target_vectorizer, length + 2),
     )
 
 

@@ -1,0 +1,130 @@
+"""Train a translator; see `python -m d2l_attention.train --help`."""
+
+import argparse
+import json
+import os
+import sys
+
+from d2l_attention.datasets import DataError
+from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.launch import LOST_PEERS, check_port, run_workers
+from d2l_attention.train.loop import Trainer, train
+from d2l_attention.train.results import write_results
+from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.settings import add_arguments, from_arguments
+import tensorflow as tf
+
+EPILOG = """\
+The run folder holds settings.json, history.csv, a checkpoint, and at the end
+model.keras, the vocabularies, translations.csv, scores.json (BLEU and chrF with
+95 % intervals) and alignment.png. The same command continues a run that was
+interrupted. Inside a cluster, give every machine the same command and a
+TF_CONFIG of its own; the run folder must be one that all of them can read.
+"""
+
+
+def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = argparse.ArgumentParser(
+        prog="python -m d2l_attention.train",
+        description="Train a translator with attention.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", help="the run folder; made where there is none")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes on this machine (1)"
+    )
+    parser.add_argument(
+        "--checkpoint-every", type=int, default=200, help="steps (200)"
+    )
+    parser.add_argument("--log-every", type=int, default=50, help="steps (50)")
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
+    for name in ("workers", "checkpoint_every", "log_every"):
+        if getattr(options, name) < 1:
+            option = name.replace("_", "-")
+            parser.error(f"--{option} must be at least 1")
+    settings = from_arguments(options)
+    folder = RunFolder(options.run)
+    try:
+        folder.open(settings.identity())
+        if options.workers > 1 and "TF_CONFIG" not in os.environ:
+            if settings.batch_size % options.workers:
+                raise RunError(
+                    f"A global batch of {settings.batch_size} cannot be shared "
+                    f"evenly among {options.workers} workers."
+                )
+            return run_workers(options.workers, arguments)
+        return _work(settings, folder, options)
+    except (RunError, DataError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "Interrupted. The same command goes on from the last checkpoint.",
+            file=sys.stderr,
+        )
+        return 130
+
+
+def _work(settings, folder, options):
+    """What one worker does."""
+    threads = int(os.environ.get("D2L_ATTENTION_THREADS", 0))
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    strategy, index, number = _strategy()
+    trainer = Trainer(settings, Corpus(settings), strategy)
+    try:
+        train(
+            trainer,
+            folder,
+            chief=index == 0,
+            checkpoint_every=options.checkpoint_every,
+            log_every=options.log_every,
+        )
+    except tf.errors.OpError as error:
+        if number == 1:
+            raise
+        print(
+            f"Worker {index} lost the others and stops: {_reason(error)}\n"
+            "The same command goes on from the last checkpoint.",
+            file=sys.stderr,
+        )
+        # The runtime would wait for its lost peers.
+        sys.stderr.flush()
+        os._exit(LOST_PEERS)
+    if index == 0:
+        scores = write_results(folder, trainer)
+        print(json.dumps(scores, indent=2))
+    if number > 1:  # a worker that left would take the chief with it
+        strategy.reduce("SUM", 1, axis=None)
+    return 0
+
+
+def _strategy():
+    """The strategy, this worker's index, and the number of workers."""
+    cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    addresses = cluster.get("cluster", {}).get("worker", [])
+    if len(addresses) > 1:
+        index = cluster["task"]["index"]
+        try:
+            check_port(addresses[index])
+        except OSError as error:
+            raise RunError(
+                f"Worker {index} cannot listen on {addresses[index]}: {error}"
+            ) from error
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        return strategy, index, len(addresses)
+    if len(tf.config.list_physical_devices("GPU")) > 1:
+        return tf.distribute.MirroredStrategy(), 0, 1
+    return tf.distribute.get_strategy(), 0, 1
+
+
+def _reason(error):
+    """The line of TensorFlow's long message that tells what happened."""
+    first, *others = error.message.strip().splitlines()
+    return next((line for line in others if "aborted" in line), first)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

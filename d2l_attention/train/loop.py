@@ -1,0 +1,232 @@
+"""The training loop: the same losses from one worker or several.
+
+    loss     = Σ over the global batch of −log p(token) / its tokens
+    gradient = Σ over workers of their part's gradient
+
+Every worker draws the same order of the pairs and takes its part of each
+batch, so that what a run learns does not depend on how many there are.
+"""
+
+import re
+import time
+
+from d2l_attention.train.run_folder import RunError
+import keras
+import numpy as np
+import tensorflow as tf
+
+COLUMNS = (
+    "epoch",
+    "step",
+    "loss",
+    "validation_loss",
+    "tokens_per_second",
+)
+
+
+class Trainer:
+    """A model, its optimizer and one step of them, under a strategy.
+
+    Args:
+        settings: `Settings`.
+        corpus: `Corpus`.
+        strategy: A `tf.distribute.Strategy`.
+
+    Raises:
+        RunError: If the replicas cannot share a global batch evenly.
+    """
+
+    def __init__(self, settings, corpus, strategy):
+        self.settings, self.corpus, self.strategy = settings, corpus, strategy
+        replicas = strategy.num_replicas_in_sync
+        if settings.batch_size % replicas:
+            raise RunError(
+                f"A global batch of {settings.batch_size} cannot be shared "
+                f"evenly among {replicas} workers."
+            )
+        keras.utils.set_random_seed(settings.seed)
+        if settings.mixed_precision:
+            policy = f"mixed_{settings.mixed_precision}"
+            keras.mixed_precision.set_global_policy(policy)
+        sizes = [v.vocabulary_size() for v in corpus.vectorizers]
+        shape = (None, settings.max_length)
+        with strategy.scope():
+            try:
+                self.model = settings.make_model(*sizes)
+            except ValueError as error:
+                raise RunError(str(error)) from error
+            self.model.build({"source": shape, "target": shape})
+            self.optimizer = _optimizer(settings, corpus.steps_per_epoch)
+            self.optimizer.build(self.model.trainable_variables)
+        self.loss = keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction=None
+        )
+        self._gradients = tf.function(
+            self._gradients_of_part, jit_compile=settings.xla
+        )
+        self._step = tf.function(self._step_of_all)
+        self._validation = tf.function(
+            self._sum_of_losses, jit_compile=settings.xla
+        )
+
+    def variables(self):
+        """By name: what the state of a training is made of.
+
+        Without the numbers that Keras adds to the second model of a process.
+        """
+        both = (*self.model.variables, *self.optimizer.variables)
+        return {
+            f"{i} {re.sub(r'_[0-9]+(?=[_/]|$)', '', v.path)}": v
+            for i, v in enumerate(both)
+        }
+
+    def restore(self, arrays):
+        variables = self.variables()
+        shapes, found = (
+            {name: tuple(x.shape) for name, x in some.items()}
+            for some in (variables, arrays)
+        )
+        if shapes != found:
+            differ = {*shapes.items()} ^ {*found.items()}
+            raise RunError(
+                "The checkpoint is of another model: "
+                f"{', '.join(sorted({name for name, _ in differ})[:4])} …"
+            )
+        for name, variable in variables.items():
+            variable.assign(arrays[name])
+
+    def step(self, source, target):
+        """The loss of a global batch, and the model one step further."""
+        tokens = np.float32((target[:, 1:] != 0).sum())
+        batch = source, target[:, :-1], target[:, 1:]
+        replicas = self.strategy.num_replicas_in_sync
+        size = len(source) // replicas
+
+        def part(context):
+            first = context.replica_id_in_sync_group * size
+            return tuple(tf.constant(x[first : first + size]) for x in batch)
+
+        parts = self.strategy.experimental_distribute_values_from_function(part)
+        return float(self._step(parts, tf.constant(tokens)))
+
+    def _sum_of_losses(self, source, target, labels, training=False):
+        logits = self.model(
+            {"source": source, "target": target}, training=training
+        )
+        losses = self.loss(labels, logits)
+        return tf.reduce_sum(losses * tf.cast(labels != 0, losses.dtype))
+
+    def _gradients_of_part(self, source, target, labels, tokens):
+        variables = [v.value for v in self.model.trainable_variables]
+        with tf.GradientTape() as tape:
+            loss = self._sum_of_losses(source, target, labels, True) / tokens
+            scaled = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, variables)
+        return loss, [tf.convert_to_tensor(x) for x in gradients]
+
+    def _step_of_all(self, parts, tokens):
+        def of_replica(part):
+            loss, gradients = self._gradients(*part, tokens)
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce("SUM", [loss, *gradients])
+
+        # Clipping and the update know the gradient of the whole batch.
+        loss, *gradients = (
+            self.strategy.experimental_local_results(x)[0]
+            for x in self.strategy.run(of_replica, args=(parts,))
+        )
+        self.optimizer.apply(gradients, self.model.trainable_variables)
+        return loss
+
+    def validation_loss(self, batch_size=250):
+        """Mean loss of a token of the validation split."""
+        source, target = self.corpus.validation
+        total, tokens = 0.0, 0
+        for i in range(0, len(source), batch_size):
+            some = target[i : i + batch_size]
+            labels = some[:, 1:]
+            total += float(
+                self._validation(
+                    tf.constant(source[i : i + batch_size]),
+                    tf.constant(some[:, :-1]),
+                    tf.constant(labels),
+                )
+            )
+            tokens += int((labels != 0).sum())
+        return total / tokens
+
+
+def _optimizer(settings, steps_per_epoch):
+    warmup, peak = settings.warmup_steps, settings.learning_rate
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.0 if warmup else peak,
+        max(settings.epochs * steps_per_epoch - warmup, 1),
+        alpha=0.01,
+        warmup_target=peak if warmup else None,
+        warmup_steps=warmup,
+    )
+    optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
+    if settings.mixed_precision == "float16":
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    return optimizer
+
+
+def train(trainer, folder, *, chief, checkpoint_every, log_every):
+    """From the last checkpoint, or the beginning, to the end.
+
+    Args:
+        trainer: `Trainer`.
+        folder: `RunFolder`; only the chief writes to it.
+        chief: Whether this worker is the first.
+        checkpoint_every: Int, steps between two checkpoints.
+        log_every: Int, steps of which the history keeps one mean loss.
+
+    Returns:
+        Number of steps that were made now.
+    """
+    corpus = trainer.corpus
+    per_epoch = corpus.steps_per_epoch
+    last = trainer.settings.epochs * per_epoch
+    position = {"step": 0, "losses": [], "history": []}
+    found = folder.load_checkpoint()
+    if found is not None:
+        arrays, position = found
+        trainer.restore(arrays)
+    first, losses = position["step"], position["losses"]
+    history = position["history"]
+    bar = keras.utils.Progbar(
+        last, verbose=int(chief), stateful_metrics=["loss", "tokens/s"]
+    )
+    if first:
+        bar.update(first)
+    tokens, started = 0, time.perf_counter()
+
+    def save(step):
+        if chief:
+            folder.save_checkpoint(
+                {name: v.numpy() for name, v in trainer.variables().items()},
+                {"step": step, "losses": losses, "history": history},
+            )
+            folder.write_csv("history.csv", COLUMNS, history)
+
+    for step, (source, target) in corpus.batches(first, last):
+        losses.append(trainer.step(source, target))
+        tokens += int((target[:, 1:] != 0).sum())
+        done = step + 1
+        epoch_ends = done % per_epoch == 0
+        if len(losses) >= log_every or epoch_ends:
+            seconds = time.perf_counter() - started
+            row = [
+                1 + step // per_epoch,
+                done,
+                float(np.mean(losses)),
+                trainer.validation_loss() if epoch_ends and chief else "",
+                round(tokens / seconds),
+            ]
+            history.append(row)
+            bar.update(done, [("loss", row[2]), ("tokens/s", row[4])])
+            losses.clear()
+            tokens, started = 0, time.perf_counter()
+        if done % checkpoint_every == 0 or done == last:
+            save(done)
+    return last - first

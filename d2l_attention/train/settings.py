@@ -1,0 +1,147 @@
+"""What a run is: everything that decides its result."""
+
+import argparse
+import dataclasses
+import hashlib
+from pathlib import Path
+
+from d2l_attention.bahdanau import BahdanauSeq2Seq
+from d2l_attention.datasets import files
+from d2l_attention.rnnsearch import RNNSearch
+from d2l_attention.transformer import Transformer
+
+MODELS = {
+    "bahdanau": BahdanauSeq2Seq,
+    "rnnsearch": RNNSearch,
+    "transformer": Transformer,
+}
+DEFAULT_LAYERS = {"bahdanau": 1, "rnnsearch": 1, "transformer": 2}
+MIXED_PRECISION = ("float16", "bfloat16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Of a model, a corpus and a training; two runs with the same are equal.
+
+    How often to log and save is not among them, nor is the number of workers:
+    without dropout it changes a result by no more than rounding (with it, each
+    worker draws its own).
+    """
+
+    model: str = "transformer"
+    dim: int = 128
+    num_layers: int | None = None
+    num_heads: int = 4
+    ffn_dim: int = 512
+    dropout: float = 0.1
+    corpus: str | None = None
+    max_length: int = 16
+    num_pairs: int | None = None
+    num_validation: int = 1000
+    num_test: int = 1000
+    vocab_size: int | None = None
+    min_frequency: int = 2
+    epochs: int = 10
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    warmup_steps: int = 300
+    seed: int = 0
+    mixed_precision: str | None = None
+    xla: bool = False
+
+    def identity(self):
+        """Dict of the settings, with the corpus known by what it holds."""
+        config = dataclasses.asdict(self)
+        if self.corpus is not None:
+            path = self.corpus
+            if path.startswith("download:"):
+                path = files.download(path.removeprefix("download:"))
+            content = Path(path).read_bytes()
+            config["corpus_sha256"] = hashlib.sha256(content).hexdigest()
+        return config
+
+    def make_model(self, source_vocab_size, target_vocab_size):
+        options = {}
+        if self.model == "transformer":
+            options = {
+                "num_heads": self.num_heads,
+                "ffn_dim": self.ffn_dim,
+                # A translation may be longer than what was trained.
+                "max_length": 2 * self.max_length + 10,
+            }
+        return MODELS[self.model](
+            source_vocab_size,
+            target_vocab_size,
+            dim=self.dim,
+            num_layers=self.num_layers or DEFAULT_LAYERS[self.model],
+            dropout=self.dropout,
+            **options,
+        )
+
+
+def _at_least(smallest, of=int):
+    def number(text):
+        value = of(text)
+        if not smallest <= value:
+            raise argparse.ArgumentTypeError(
+                f"must be at least {smallest}. Received: {text}"
+            )
+        return value
+
+    number.__name__ = of.__name__
+    return number
+
+
+HELP = {
+    "model": "which model to train",
+    "dim": "features D of embeddings and states",
+    "num_layers": "layers on each side (default: transformer 2, others 1)",
+    "num_heads": "heads (transformer)",
+    "ffn_dim": "width of the position-wise nets (transformer)",
+    "dropout": "rate of dropout",
+    "corpus": "tab-separated text, plain or zipped, or download:fra-eng "
+    "(default: the shipped corpus)",
+    "max_length": "most tokens of a sentence, on either side",
+    "num_pairs": "use only so many pairs (default: all)",
+    "num_validation": "source sentences held for validation",
+    "num_test": "source sentences held for the test",
+    "vocab_size": "most token ids a side (default: all)",
+    "min_frequency": "rarer tokens become [UNK]",
+    "epochs": "passes over the training pairs",
+    "batch_size": "sentences in a global batch, shared among workers",
+    "learning_rate": "peak of the learning rate",
+    "warmup_steps": "steps up to the peak; a cosine leads down from it",
+    "seed": "of the splits, the weights, the order and dropout",
+    "mixed_precision": "compute in half precision (GPU)",
+    "xla": "compile with XLA",
+}
+
+
+def add_arguments(parser):
+    """One option for each setting."""
+    numbers = {
+        "dropout": _at_least(0.0, float),
+        "learning_rate": _at_least(0.0, float),
+        "warmup_steps": _at_least(0),
+        "seed": _at_least(0),
+    }
+    choices = {"model": sorted(MODELS), "mixed_precision": MIXED_PRECISION}
+    for field in dataclasses.fields(Settings):
+        name, default = field.name, field.default
+        option = f"--{name.replace('_', '-')}"
+        if name == "xla":
+            parser.add_argument(option, action="store_true", help=HELP[name])
+            continue
+        kind = {"default": default, "help": HELP[name]}
+        if default is not None:
+            kind["help"] += " (%(default)s)"
+        if name in choices:
+            kind["choices"] = choices[name]
+        elif name != "corpus":
+            kind["type"] = numbers.get(name, _at_least(1))
+        parser.add_argument(option, **kind)
+
+
+def from_arguments(arguments):
+    names = [field.name for field in dataclasses.fields(Settings)]
+    return Settings(**{name: getattr(arguments, name) for name in names})

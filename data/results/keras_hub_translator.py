@@ -1,0 +1,182 @@
+"""The translator of a run, made of keras-hub's layers, on the same batches.
+
+    python -m d2l_attention.train RUN --corpus fra-eng.zip …
+    python data/results/keras_hub_translator.py RUN >> data/results/DATE_….csv
+
+Prints a line of CSV for the run, from its own files, and one for the same
+model of `keras_hub.layers.TransformerEncoder` and `TransformerDecoder`,
+trained here with the run's settings by the same loop: the same sentences in
+the same order, optimizer, learning rates and steps. Only the blocks differ
+(keras-hub's projections have biases).
+"""
+
+import argparse
+import contextlib
+import csv
+import dataclasses
+import sys
+import tempfile
+
+from d2l_attention import PositionalEncoding
+from d2l_attention.metrics import bleu, chrf
+from d2l_attention.train import loop
+from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.results import Translator
+from d2l_attention.train.run_folder import RunFolder
+from d2l_attention.train.settings import DEFAULT_LAYERS, Settings
+import keras
+from keras import ops
+import numpy as np
+import tensorflow as tf
+
+
+class HubTransformer(keras.Model):
+    """Embeddings, positions and logits as in `Transformer`."""
+
+    def __init__(self, sizes, dim, num_layers, num_heads, ffn_dim, dropout):
+        import keras_hub
+
+        super().__init__()
+        self.dim = dim
+        self.embeddings = [
+            keras.layers.Embedding(
+                size, dim, keras.initializers.RandomNormal(stddev=dim**-0.5)
+            )
+            for size in sizes
+        ]
+        self.positions = PositionalEncoding(256)
+        self.dropout = keras.layers.Dropout(dropout)
+        self.encoder, self.decoder = (
+            [
+                make(ffn_dim, num_heads, dropout=dropout)
+                for _ in range(num_layers)
+            ]
+            for make in (
+                keras_hub.layers.TransformerEncoder,
+                keras_hub.layers.TransformerDecoder,
+            )
+        )
+        self.output_layer = keras.layers.Dense(sizes[1], dtype="float32")
+
+    def build(self, shapes):
+        ids = np.ones((1, 5), "int32")
+        self.built = True
+        self({"source": ids, "target": ids})
+
+    def embed(self, side, ids, training=None):
+        x = self.embeddings[side](ids) * self.dim**0.5
+        return self.dropout(self.positions(x), training=training)
+
+    def encode(self, source, training=None):
+        mask, x = source != 0, self.embed(0, source, training)
+        for block in self.encoder:
+            x = block(x, padding_mask=mask, training=training)
+        return x, mask
+
+    def decode(self, target, encoded, mask, training=None):
+        x = self.embed(1, target, training)
+        for block in self.decoder:
+            x = block(x, encoded, encoder_padding_mask=mask, training=training)
+        return self.output_layer(x)
+
+    def call(self, inputs, training=None):
+        encoded = self.encode(inputs["source"], training)
+        return self.decode(inputs["target"], *encoded, training)
+
+    def start(self, source):
+        encoded, mask = self.encode(source, training=False)
+        ids = ops.zeros((ops.shape(source)[0], source.shape[1] + 8), "int32")
+        position = ops.zeros((), "int32")
+        return {
+            "encoded": encoded,
+            "mask": mask,
+            "ids": ids,
+            "position": position,
+        }
+
+    def step(self, token, state):
+        """All earlier tokens again: keras-hub's cache is not used."""
+        position = state["position"]
+        here = ops.arange(state["ids"].shape[1], dtype="int32") == position
+        ids = ops.where(here, token[:, None], state["ids"])
+        logits = self.decode(ids, state["encoded"], state["mask"], False)
+        logits = ops.take(logits, position, axis=1)
+        return logits, {**state, "ids": ids, "position": position + 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class HubSettings(Settings):
+    def make_model(self, *sizes):
+        return HubTransformer(
+            sizes,
+            self.dim,
+            self.num_layers or DEFAULT_LAYERS["transformer"],
+            self.num_heads,
+            self.ffn_dim,
+            self.dropout,
+        )
+
+
+def score(hypotheses, references):
+    return [
+        f"{value:.2f}"
+        for metric in (bleu, chrf)
+        for value in metric(hypotheses, references)
+    ]
+
+
+def speed(history):
+    """Median over the history's rows."""
+    return round(float(np.median([float(row[4]) for row in history])))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run")
+    options = parser.parse_args()
+    run = RunFolder(options.run)
+    config = run.read_json("settings.json")
+    names = [field.name for field in dataclasses.fields(Settings)]
+    settings = HubSettings(**{name: config[name] for name in names})
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(
+        "model,parameters,tokens_per_second,bleu,bleu_low,bleu_high,"
+        "chrf,chrf_low,chrf_high".split(",")
+    )
+    with open(run.path / "history.csv", encoding="utf-8") as file:
+        history = list(csv.reader(file))[1:]
+    scores = run.read_json("scores.json")
+    ours = [
+        f"{value:.2f}"
+        for metric in ("bleu", "chrf")
+        for value in scores[metric].values()
+    ]
+    facts = ("Transformer", scores["parameters"], speed(history))
+    table.writerow((*facts, *ours))
+    sys.stdout.flush()
+
+    corpus = Corpus(settings)
+    trainer = loop.Trainer(settings, corpus, tf.distribute.get_strategy())
+    # The table has the standard output for itself.
+    to_stderr = contextlib.redirect_stdout(sys.stderr)
+    with tempfile.TemporaryDirectory() as folder, to_stderr:
+        folder = RunFolder(folder)
+        loop.train(
+            trainer, folder, chief=True, checkpoint_every=10**9, log_every=50
+        )
+        _, position = folder.load_checkpoint()
+    translator = Translator(
+        trainer.model, corpus.vectorizers, settings.max_length
+    )
+    sources, references = zip(*corpus.pairs.test, strict=True)
+    theirs = score(translator.translate(sources), references)
+    facts = (
+        "keras-hub",
+        trainer.model.count_params(),
+        speed(position["history"]),
+    )
+    table.writerow((*facts, *theirs))
+
+
+if __name__ == "__main__":
+    main()

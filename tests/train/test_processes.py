@@ -1,0 +1,251 @@
+"""Real runs: one worker or two, killed, continued, and asked to translate."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from d2l_attention.translate import main as translate
+import numpy as np
+import psutil
+import pytest
+
+TRANSLATE = [sys.executable, "-m", "d2l_attention.translate"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+def test_two_workers_lose_what_one_loses(command, finish, losses, runs):
+    one, two = runs / "one", runs / "two"
+    finish(command(one))
+    finish([*command(two), "--workers=2"])
+    first, second = losses(one), losses(two)
+    assert len(first) == len(second) >= 20
+    np.testing.assert_allclose(first[:20], second[:20], rtol=1e-5)
+    assert first[-1] < first[0] - 0.2
+
+
+@pytest.fixture
+def finished(command, finish, runs):
+    run = runs / "one"
+    if not (run / "scores.json").exists():
+        finish(command(run))
+    return run
+
+
+def test_a_finished_run_holds_what_it_says(finished):
+    scores = json.loads((finished / "scores.json").read_text())
+    for name in ("bleu", "chrf"):
+        assert 0 <= scores[name]["low"] <= scores[name]["score"]
+        assert scores[name]["score"] <= scores[name]["high"] <= 100
+    assert scores["sentences"] == 40
+    settings = json.loads((finished / "settings.json").read_text())
+    assert settings["dim"] == 16
+    assert (finished / "alignment.png").read_bytes().startswith(b"\x89PNG")
+    words = (finished / "target_vocabulary.txt").read_text(encoding="utf-8")
+    assert {"[start]", "[end]"} <= set(words.split("\n"))
+    assert not [n for n in os.listdir(finished) if n.startswith(".")]
+
+
+def test_translates_a_text_and_lines(finished, finish, tmp_path):
+    heatmap = tmp_path / "map.html"
+    done = finish(
+        [*TRANSLATE, finished, "The red cup.", f"--heatmap={heatmap}"]
+    )
+    assert len(done.stdout.splitlines()) == 1
+    assert "<html" in heatmap.read_text(encoding="utf-8").lower()
+    texts = "The red cup.\n\nI see you.\n"
+    lines = finish([*TRANSLATE, finished], input=texts).stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[0] == done.stdout.strip()
+    assert lines[1] == ""
+    finish([*TRANSLATE, finished, "the red cup", "--beam=2"])
+    long = " ".join(["cup"] * 9)
+    refused = finish([*TRANSLATE, finished, long], status=2)
+    assert "1 to 8 tokens. Received 9" in refused.stderr
+    nowhere = finish([*TRANSLATE, tmp_path / "nowhere", "cup"], status=2)
+    assert "nowhere" in nowhere.stderr
+
+
+def test_a_heatmap_that_cannot_be_written_is_named(finished, tmp_path, capsys):
+    path = str(tmp_path / "missing" / "map.png")
+    assert translate([str(finished), "the cat sleeps", "--heatmap", path]) == 2
+    assert path in capsys.readouterr().err
+
+
+def test_the_same_command_again_changes_nothing(finished, command, finish):
+    before = (finished / "history.csv").read_bytes()
+    finish(command(finished))
+    assert (finished / "history.csv").read_bytes() == before
+    refused = finish(command(finished, dim=32), status=2)
+    assert "dim: 16 there, 32 now" in refused.stderr
+    assert (finished / "history.csv").read_bytes() == before
+
+
+def wait_for_checkpoint(run, process, seconds=300):
+    deadline = time.monotonic() + seconds
+    while not (run / "checkpoint").exists():
+        assert process.poll() is None, "ended before its first checkpoint"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no kill -9")
+def test_killed_and_continued_is_undisturbed_bit_for_bit(
+    command, environment, finish, losses, tmp_path
+):
+    options = {"dropout": 0.2, "epochs": 4}
+    finish(command(tmp_path / "calm", **options))
+    process = subprocess.Popen(
+        command(tmp_path / "killed", **options),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for_checkpoint(tmp_path / "killed", process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed" / "scores.json").exists()
+    finish(command(tmp_path / "killed", **options))
+    assert losses(tmp_path / "killed") == losses(tmp_path / "calm")
+    tables = [
+        (tmp_path / name / "translations.csv").read_bytes()
+        for name in ("calm", "killed")
+    ]
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no kill -9")
+def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
+    command, environment, finish, losses, runs, tmp_path
+):
+    run = tmp_path / "run"
+    many = {"epochs": 400}
+    process = subprocess.Popen(
+        [*command(run, **many), "--workers=2"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_checkpoint(run, process)
+    workers = sorted(
+        psutil.Process(process.pid).children(), key=lambda p: p.pid
+    )
+    assert len(workers) == 2
+    workers[1].send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    _, message = process.communicate(timeout=60)
+    assert time.monotonic() - killed < 60
+    assert process.returncode not in (0, None)
+    assert re.search(r"Worker 1 ended with status -9", message)
+    assert not any(worker.is_running() for worker in workers)
+    step = len(losses(run))
+    assert step >= 5
+    # The same command goes on from there; it need not go to the end.
+    process = subprocess.Popen(
+        [*command(run, **many), "--workers=2"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 300
+    while len(losses(run)) <= step + 20:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    for worker in psutil.Process(process.pid).children():
+        worker.kill()
+    process.wait()
+
+
+def test_a_port_in_use_is_named(command, environment, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        cluster = {"worker": [address, "127.0.0.1:1"]}
+        task = {"type": "worker", "index": 0}
+        done = subprocess.run(
+            command(tmp_path / "run"),
+            env={
+                **environment,
+                "TF_CONFIG": json.dumps({"cluster": cluster, "task": task}),
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 2
+    assert f"cannot listen on {address}" in done.stderr
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(command, finish, tmp_path):
+    done = finish([*command(tmp_path / "run"), "--workers=3"], status=2)
+    assert "64 cannot be shared evenly among 3" in done.stderr
+
+
+def test_a_damaged_checkpoint_is_named_and_kept(
+    command, finish, finished, tmp_path
+):
+    run = tmp_path / "run"
+    run.mkdir()
+    settings = (finished / "settings.json").read_bytes()
+    (run / "settings.json").write_bytes(settings)
+    whole = (finished / "checkpoint").read_bytes()
+    (run / "checkpoint").write_bytes(whole[:-5])
+    before = (run / "checkpoint").read_bytes()
+    done = finish(command(run), status=2)
+    assert "checkpoint is damaged" in done.stderr
+    assert (run / "checkpoint").read_bytes() == before
+
+
+CHINESE = ("红色 的 杯子", "我看见你", "他喝水", "她喝茶", "我们走", "你好吗")
+HEBREW = (
+    "כוס אדומה",
+    "אני רואה אותך",
+    "הוא שותה",
+    "היא הולכת",
+    "שלום לך",
+    "בוא",
+)
+ENGLISH = ("a red cup", "i see you", "he drinks", "she walks", "hello", "come")
+
+
+@pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
+def test_other_scripts_train_and_translate(
+    sources, command, finish, losses, tmp_path
+):
+    corpus = tmp_path / "pairs.tsv"
+    lines = [
+        f"{a} {b}\t{c} , {d}"
+        for a, c in zip(sources, ENGLISH, strict=True)
+        for b, d in zip(sources, ENGLISH, strict=True)
+    ]
+    corpus.write_text("\n".join(lines), encoding="utf-8")
+    options = {
+        "corpus": corpus,
+        "max_length": 16,
+        "num_pairs": 36,
+        "num_validation": 2,
+        "num_test": 2,
+        "batch_size": 16,
+        "epochs": 100,
+        "dim": 32,
+        "learning_rate": 0.01,
+        "min_frequency": 1,
+        "checkpoint_every": 100,
+    }
+    finish(command(tmp_path / "run", **options))
+    found = losses(tmp_path / "run")
+    assert found[-1] < 0.2 * found[0]
+    text, expected = lines[8].split("\t")
+    done = finish([*TRANSLATE, tmp_path / "run", text])
+    assert set(done.stdout.split()) & set(expected.split()) - {","}

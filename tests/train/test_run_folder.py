@@ -1,0 +1,93 @@
+"""Nothing half-written, nothing of another run, nothing overwritten."""
+
+import errno
+import os
+
+from d2l_attention.train.run_folder import RunError, RunFolder
+import numpy as np
+import pytest
+
+ARRAYS = {
+    "0 kernel": np.arange(6, dtype="float32").reshape(2, 3),
+    "1 steps": np.array(7, "int64"),
+    "2 half": np.array([1.5], "float16"),
+}
+POSITION = {"step": 3, "losses": [0.1, 1 / 3], "history": [[1, 2, "", 4]]}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.open({"dim": 8})
+    return folder
+
+
+def test_a_checkpoint_comes_back_bit_for_bit(folder):
+    assert folder.load_checkpoint() is None
+    folder.save_checkpoint(ARRAYS, POSITION)
+    arrays, position = folder.load_checkpoint()
+    assert position == POSITION
+    assert list(arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(arrays[name], array)
+
+
+@pytest.mark.parametrize("place", [10, 70, 400, -1])
+def test_a_damaged_checkpoint_is_refused_and_kept(folder, place):
+    folder.save_checkpoint(ARRAYS, POSITION)
+    path = folder.path / "checkpoint"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=r"checkpoint is damaged"):
+        folder.load_checkpoint()
+    assert path.read_bytes() == bytes(content)
+    path.write_bytes(content[:100])
+    with pytest.raises(RunError, match=r"checkpoint is damaged"):
+        folder.load_checkpoint()
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(folder, monkeypatch):
+    folder.save_checkpoint(ARRAYS, POSITION)
+    before = sorted(os.listdir(folder.path))
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="No space left.*unchanged"):
+        folder.save_checkpoint({"0 kernel": np.zeros(3)}, {"step": 9})
+    monkeypatch.undo()
+    assert folder.load_checkpoint()[1] == POSITION
+    assert sorted(os.listdir(folder.path)) == before
+
+
+def test_the_same_settings_go_on_and_others_are_refused(folder):
+    folder.open({"dim": 8})
+    with pytest.raises(RunError, match="dim: 8 there, 16 now"):
+        folder.open({"dim": 16})
+    with pytest.raises(RunError, match="seed: None there, 1 now"):
+        folder.open({"dim": 8, "seed": 1})
+    assert folder.read_json("settings.json") == {"dim": 8}
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunError, match="is no run folder, and not empty"):
+        RunFolder(tmp_path).open({"dim": 8})
+    with pytest.raises(RunError, match="is no run folder"):
+        RunFolder(tmp_path / "thesis.tex").open({"dim": 8})
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_unreadable_settings_are_named(folder):
+    (folder.path / "settings.json").write_text("{")
+    with pytest.raises(RunError, match="settings.json"):
+        folder.open({"dim": 8})
+
+
+def test_an_empty_folder_may_be_taken(tmp_path):
+    RunFolder(tmp_path).open({"dim": 8})
+    assert os.listdir(tmp_path) == ["settings.json"]
