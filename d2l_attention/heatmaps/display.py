@@ -5,6 +5,7 @@ import html
 import io
 from pathlib import Path
 import tempfile
+import warnings
 
 from matplotlib.animation import Animation
 import matplotlib.pyplot as plt
@@ -44,7 +45,10 @@ def _to_png(figure):
     The same figure is the same bytes: there is no date and no version.
     """
     drawn, packed = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, dpi=100, bbox_inches="tight")
+    with warnings.catch_warnings():
+        # The plot has named the missing font, once; this is once a character.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(drawn, dpi=100, bbox_inches="tight")
     Image.open(drawn).convert("RGB").save(packed, "png", optimize=True)
     return packed.getvalue()
 

@@ -70,8 +70,8 @@ def main(arguments=None):
 
 def _work(settings, folder, options):
     """What one worker does."""
-    threads = int(os.environ.get("D2L_ATTENTION_THREADS", 0))
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    if threads := os.environ.get("D2L_ATTENTION_THREADS"):
+        tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     strategy, index, number = _strategy()
     trainer = Trainer(settings, Corpus(settings), strategy)
     try:

@@ -176,6 +176,14 @@ def test_a_displayed_figure_has_its_text_and_is_closed():
         display_figure(plt.figure(), " ")
 
 
+def test_a_missing_character_is_not_a_line_of_warnings_each():
+    figure = plt.figure()
+    figure.text(0.5, 0.5, "\ue123\ue124")  # of private use: no font has them
+    with pytest.warns(UserWarning, match="Glyph"):
+        draw(figure)
+    display_figure(figure, "two boxes")  # a warning would be an error here
+
+
 def test_the_same_figure_is_the_same_bytes():
     pictures = {
         display_figure(plot_attention(WEIGHTS), "x").data for _ in range(2)

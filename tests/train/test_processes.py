@@ -9,12 +9,18 @@ import subprocess
 import sys
 import time
 
+from d2l_attention.train.__main__ import main as train
 from d2l_attention.translate import main as translate
 import numpy as np
 import psutil
 import pytest
 
 TRANSLATE = [sys.executable, "-m", "d2l_attention.translate"]
+
+
+def options_of(command):
+    """What follows `python -m d2l_attention.train`, for `main`."""
+    return command[3:]
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +72,15 @@ def test_translates_a_text_and_lines(finished, finish, tmp_path):
     assert len(lines) == 3
     assert lines[0] == done.stdout.strip()
     assert lines[1] == ""
-    finish([*TRANSLATE, finished, "the red cup", "--beam=2"])
-    long = " ".join(["cup"] * 9)
-    refused = finish([*TRANSLATE, finished, long], status=2)
-    assert "1 to 8 tokens. Received 9" in refused.stderr
-    nowhere = finish([*TRANSLATE, tmp_path / "nowhere", "cup"], status=2)
-    assert "nowhere" in nowhere.stderr
+
+
+def test_beam_search_and_texts_that_are_refused(finished, capsys):
+    assert translate([str(finished), "the red cup", "--beam=2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert translate([str(finished), " ".join(["cup"] * 9)]) == 2
+    assert "1 to 8 tokens. Received 9" in capsys.readouterr().err
+    assert translate([str(finished / "nowhere"), "cup"]) == 2
+    assert "nowhere" in capsys.readouterr().err
 
 
 def test_a_heatmap_that_cannot_be_written_is_named(finished, tmp_path, capsys):
@@ -80,12 +89,14 @@ def test_a_heatmap_that_cannot_be_written_is_named(finished, tmp_path, capsys):
     assert path in capsys.readouterr().err
 
 
-def test_the_same_command_again_changes_nothing(finished, command, finish):
+def test_the_same_command_again_changes_nothing(
+    finished, command, finish, capsys
+):
     before = (finished / "history.csv").read_bytes()
     finish(command(finished))
     assert (finished / "history.csv").read_bytes() == before
-    refused = finish(command(finished, dim=32), status=2)
-    assert "dim: 16 there, 32 now" in refused.stderr
+    assert train(options_of(command(finished, dim=32))) == 2
+    assert "dim: 16 there, 32 now" in capsys.readouterr().err
     assert (finished / "history.csv").read_bytes() == before
 
 
@@ -187,13 +198,14 @@ def test_a_port_in_use_is_named(command, environment, tmp_path):
     assert f"cannot listen on {address}" in done.stderr
 
 
-def test_a_batch_that_cannot_be_shared_is_refused(command, finish, tmp_path):
-    done = finish([*command(tmp_path / "run"), "--workers=3"], status=2)
-    assert "64 cannot be shared evenly among 3" in done.stderr
+def test_a_batch_that_cannot_be_shared_is_refused(command, tmp_path, capsys):
+    arguments = [*options_of(command(tmp_path / "run")), "--workers=3"]
+    assert train(arguments) == 2
+    assert "64 cannot be shared evenly among 3" in capsys.readouterr().err
 
 
 def test_a_damaged_checkpoint_is_named_and_kept(
-    command, finish, finished, tmp_path
+    command, finished, tmp_path, capsys
 ):
     run = tmp_path / "run"
     run.mkdir()
@@ -202,8 +214,8 @@ def test_a_damaged_checkpoint_is_named_and_kept(
     whole = (finished / "checkpoint").read_bytes()
     (run / "checkpoint").write_bytes(whole[:-5])
     before = (run / "checkpoint").read_bytes()
-    done = finish(command(run), status=2)
-    assert "checkpoint is damaged" in done.stderr
+    assert train(options_of(command(run))) == 2
+    assert "checkpoint is damaged" in capsys.readouterr().err
     assert (run / "checkpoint").read_bytes() == before
 
 
@@ -221,7 +233,7 @@ ENGLISH = ("a red cup", "i see you", "he drinks", "she walks", "hello", "come")
 
 @pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
 def test_other_scripts_train_and_translate(
-    sources, command, finish, losses, tmp_path
+    sources, command, losses, tmp_path, capsys
 ):
     corpus = tmp_path / "pairs.tsv"
     lines = [
@@ -243,9 +255,11 @@ def test_other_scripts_train_and_translate(
         "min_frequency": 1,
         "checkpoint_every": 100,
     }
-    finish(command(tmp_path / "run", **options))
+    assert train(options_of(command(tmp_path / "run", **options))) == 0
+    capsys.readouterr()
     found = losses(tmp_path / "run")
     assert found[-1] < 0.2 * found[0]
     text, expected = lines[8].split("\t")
-    done = finish([*TRANSLATE, tmp_path / "run", text])
-    assert set(done.stdout.split()) & set(expected.split()) - {","}
+    assert translate([str(tmp_path / "run"), text]) == 0
+    words = capsys.readouterr().out.split()
+    assert set(words) & set(expected.split()) - {","}
