@@ -43,15 +43,29 @@ def main(arguments=None):
             if options.heatmap:
                 draw(translator, options.text, found, options.heatmap)
             return 0
-        for line in sys.stdin:
-            text = line.strip()
-            found = translator.translate([text], options.beam) if text else [""]
-            print(found[0], flush=True)
-    except (RunError, OSError) as error:
+        return _translate_lines(translator, options.beam)
+    except (RunError, OSError, UnicodeError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
-    return 0
+
+
+def _translate_lines(translator, beam):
+    """A line for each; an empty one, and status 2, where that cannot be."""
+    status = 0
+    for number, line in enumerate(sys.stdin, 1):
+        text, found = line.strip(), ""
+        try:
+            if text:
+                (found,) = translator.translate([text], beam)
+        except RunError as error:
+            print(f"Line {number}: {error}", file=sys.stderr)
+            status = 2
+        print(found, flush=True)
+    return status
 
 
 if __name__ == "__main__":
+    # Pipes of Windows have another encoding than files of text.
+    sys.stdin.reconfigure(encoding="utf-8-sig")
+    sys.stdout.reconfigure(encoding="utf-8")
     sys.exit(main())

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import re
 import unicodedata
 import zipfile
+import zlib
 
 # name → (address, checksum). manythings.org serves only its newest edition,
 # so the address is that of a host which keeps one, with the checksum that its
@@ -44,6 +45,8 @@ def normalize(text):
 def read_pairs(path, max_bad_share=0.01):
     """Pairs of a tab-separated file: source, target, and what may follow.
 
+    A line with the character NUL is unusable.
+
     Args:
         path: A text file, a zip of one, or `"download:NAME"`.
         max_bad_share: Float, share of unusable lines that is tolerated. They
@@ -61,7 +64,7 @@ def read_pairs(path, max_bad_share=0.01):
     pairs, bad = [], []
     for number, line in enumerate(_read_text(Path(path)).split("\n"), 1):
         columns = [normalize(column) for column in line.split("\t")[:2]]
-        if len(columns) == 2 and all(columns):
+        if len(columns) == 2 and all(columns) and "\0" not in line:
             pairs.append(tuple(columns))
         elif line.strip():
             bad.append(number)
@@ -146,8 +149,16 @@ def _read_member(path):
                     f"Received: {texts}."
                 )
             return archive.read(texts[0])
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise DataError(f"{path} is a damaged zip archive: {error}") from error
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,  # a method of compression
+        RuntimeError,  # a password
+    ) as error:
+        raise DataError(
+            f"{path} is a damaged zip archive, or cannot be read: {error}"
+        ) from error
 
 
 def _report_bad_lines(path, bad, num_good, max_bad_share):

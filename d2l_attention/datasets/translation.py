@@ -162,12 +162,29 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
     Returns:
         Two `keras.layers.TextVectorization`; `[start]` and `[end]` are in the
         second.
+
+    Raises:
+        DataError: If a side has no token, or no room for `[start]`, `[end]`.
     """
+    import keras
+
     sides = (
         [source for source, _ in pairs],
         [f"{START} {target} {END}" for _, target in pairs],
     )
-    return tuple(_vectorizer(x, vocab_size, min_frequency) for x in sides)
+    tokens = [_frequent_tokens(x, vocab_size, min_frequency) for x in sides]
+    if not tokens[0] or not {START, END} <= {*tokens[1]}:
+        raise DataError(
+            "The vocabularies would be empty, or without [start] and [end]. "
+            f"Received: vocab_size={vocab_size}, "
+            f"min_frequency={min_frequency}, for {len(pairs)} pairs."
+        )
+    return tuple(
+        keras.layers.TextVectorization(
+            standardize=None, split="whitespace", vocabulary=some
+        )
+        for some in tokens
+    )
 
 
 def pairs_to_ids(pairs, vectorizers, length):
@@ -221,11 +238,9 @@ def _dataset(source, target):
     return dataset.with_options(options)
 
 
-def _vectorizer(texts, vocab_size, min_frequency):
-    """`TextVectorization` over the frequent tokens, most frequent first."""
+def _frequent_tokens(texts, vocab_size, min_frequency):
+    """The most frequent first."""
     from collections import Counter
-
-    import keras
 
     counts = Counter(token for text in texts for token in text.split())
     frequent = [
@@ -235,6 +250,4 @@ def _vectorizer(texts, vocab_size, min_frequency):
     ]
     # Two ids are taken: padding and [UNK].
     limit = None if vocab_size is None else max(vocab_size - 2, 1)
-    return keras.layers.TextVectorization(
-        standardize=None, split="whitespace", vocabulary=frequent[:limit]
-    )
+    return frequent[:limit]

@@ -6,8 +6,18 @@ import os
 import sys
 
 from d2l_attention.datasets import DataError
+from d2l_attention.train.cluster import (
+    LOST,
+    make_strategy,
+    read_cluster,
+    reason,
+)
 from d2l_attention.train.corpus import Corpus
-from d2l_attention.train.launch import LOST_PEERS, check_port, run_workers
+from d2l_attention.train.launch import (
+    LOST_PEERS,
+    end_with_launcher,
+    run_workers,
+)
 from d2l_attention.train.loop import Trainer, train
 from d2l_attention.train.results import write_results
 from d2l_attention.train.run_folder import RunError, RunFolder
@@ -48,15 +58,22 @@ def main(arguments=None):
     settings = from_arguments(options)
     folder = RunFolder(options.run)
     try:
-        folder.open(settings.identity())
-        if options.workers > 1 and "TF_CONFIG" not in os.environ:
-            if settings.batch_size % options.workers:
-                raise RunError(
-                    f"A global batch of {settings.batch_size} cannot be shared "
-                    f"evenly among {options.workers} workers."
-                )
-            return run_workers(options.workers, arguments)
-        return _work(settings, folder, options)
+        identity = settings.identity()
+        folder.check(identity)
+        addresses, index = read_cluster()
+        if options.workers == 1:
+            return _work(settings, folder, options, addresses, index)
+        if addresses:
+            raise RunError(
+                f"--workers={options.workers} starts workers on this machine, "
+                f"and TF_CONFIG names {len(addresses)}. Give one of the two."
+            )
+        if settings.batch_size % options.workers:
+            raise RunError(
+                f"A global batch of {settings.batch_size} cannot be shared "
+                f"evenly among {options.workers} workers."
+            )
+        return run_workers(options.workers, arguments)
     except (RunError, DataError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
@@ -68,13 +85,16 @@ def main(arguments=None):
         return 130
 
 
-def _work(settings, folder, options):
+def _work(settings, folder, options, addresses, index):
     """What one worker does."""
     if threads := os.environ.get("D2L_ATTENTION_THREADS"):
+        end_with_launcher()
         tf.config.threading.set_intra_op_parallelism_threads(int(threads))
-    strategy, index, number = _strategy()
-    trainer = Trainer(settings, Corpus(settings), strategy)
     try:
+        strategy = make_strategy(addresses, index)
+        trainer = Trainer(settings, Corpus(settings), strategy)
+        if index == 0:
+            folder.open(settings.identity())
         train(
             trainer,
             folder,
@@ -82,49 +102,28 @@ def _work(settings, folder, options):
             checkpoint_every=options.checkpoint_every,
             log_every=options.log_every,
         )
-    except tf.errors.OpError as error:
-        if number == 1:
+        if index == 0:
+            scores = write_results(folder, trainer)
+            print(json.dumps(scores, indent=2))
+        if len(addresses) > 1:  # one that left would take the chief with it
+            strategy.reduce("SUM", 1, axis=None)
+        return 0
+    except LOST as error:
+        if len(addresses) < 2:
             raise
         print(
-            f"Worker {index} lost the others and stops: {_reason(error)}\n"
+            f"Worker {index} lost the others and stops: {reason(error)}\n"
             "The same command goes on from the last checkpoint.",
             file=sys.stderr,
         )
-        # The runtime would wait for its lost peers.
-        sys.stderr.flush()
-        os._exit(LOST_PEERS)
-    if index == 0:
-        scores = write_results(folder, trainer)
-        print(json.dumps(scores, indent=2))
-    if number > 1:  # a worker that left would take the chief with it
-        strategy.reduce("SUM", 1, axis=None)
-    return 0
-
-
-def _strategy():
-    """The strategy, this worker's index, and the number of workers."""
-    cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
-    addresses = cluster.get("cluster", {}).get("worker", [])
-    if len(addresses) > 1:
-        index = cluster["task"]["index"]
-        try:
-            check_port(addresses[index])
-        except OSError as error:
-            raise RunError(
-                f"Worker {index} cannot listen on {addresses[index]}: {error}"
-            ) from error
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        return strategy, index, len(addresses)
-    if len(tf.config.list_physical_devices("GPU")) > 1:
-        return tf.distribute.MirroredStrategy(), 0, 1
-    return tf.distribute.get_strategy(), 0, 1
-
-
-def _reason(error):
-    """The line of TensorFlow's long message that tells what happened."""
-    first, *others = error.message.strip().splitlines()
-    return next((line for line in others if "aborted" in line), first)
+        return LOST_PEERS
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if status and os.environ.get("TF_CONFIG"):
+        # The runtime would wait for the other workers.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)

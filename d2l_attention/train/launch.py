@@ -5,7 +5,10 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+
+import tensorflow as tf
 
 GRACE = 20  # seconds for the others to end by themselves
 LOST_PEERS = 3  # exit status of a worker whose others are gone
@@ -46,25 +49,52 @@ def run_workers(number, arguments):
     """
     addresses = [f"127.0.0.1:{port}" for port in free_ports(number)]
     threads = max((os.cpu_count() or 1) // number, 1)
+    command = [sys.executable, "-m", "d2l_attention.train", *arguments]
     workers = []
-    for index in range(number):
-        task = {"type": "worker", "index": index}
-        cluster = {"cluster": {"worker": addresses}, "task": task}
-        environment = {
-            "TF_CPP_MIN_LOG_LEVEL": "2",  # many lines from each
-            **os.environ,
-            "TF_CONFIG": json.dumps(cluster),
-            "D2L_ATTENTION_THREADS": str(threads),
-        }
-        command = [sys.executable, "-m", "d2l_attention.train", *arguments]
-        workers.append(subprocess.Popen(command, env=environment))
     try:
+        for index in range(number):
+            task = {"type": "worker", "index": index}
+            cluster = {"cluster": {"worker": addresses}, "task": task}
+            environment = {
+                "TF_CPP_MIN_LOG_LEVEL": "2",  # many lines from each
+                **os.environ,
+                "TF_CONFIG": json.dumps(cluster),
+                "D2L_ATTENTION_THREADS": str(threads),
+                "CUDA_VISIBLE_DEVICES": _gpu_of(index, number),
+            }
+            worker = subprocess.Popen(
+                [*command, "--workers=1"],
+                env=environment,
+                stdin=subprocess.PIPE,  # see `end_with_launcher`
+            )
+            workers.append(worker)
         return _wait(workers)
     finally:
         for worker in workers:
             if worker.poll() is None:
                 worker.kill()
                 worker.wait()
+
+
+def end_with_launcher():
+    """End this worker when the process that started it is gone.
+
+    Then its standard input ends, on every system and however it was killed.
+    """
+
+    def watch():
+        os.read(0, 1)
+        os._exit(LOST_PEERS)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _gpu_of(index, number):
+    """A GPU of its own for each worker, or none for all."""
+    if len(tf.config.list_physical_devices("GPU")) < number:
+        return ""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",")[index] if visible else str(index)
 
 
 def _wait(workers):

@@ -10,6 +10,7 @@ batch, so that what a run learns does not depend on how many there are.
 import re
 import time
 
+from d2l_attention.train.cluster import check_same
 from d2l_attention.train.run_folder import RunError
 import keras
 import numpy as np
@@ -194,11 +195,13 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
         trainer.restore(arrays)
     first, losses = position["step"], position["losses"]
     history = position["history"]
+    check_same(trainer.strategy, first)
+    if chief and first:
+        folder.write_csv("history.csv", COLUMNS, history)
+        print(f"Going on from step {first:,} of {last:,}.")
     bar = keras.utils.Progbar(
-        last, verbose=int(chief), stateful_metrics=["loss", "tokens/s"]
+        last - first, verbose=int(chief), stateful_metrics=["loss", "tokens/s"]
     )
-    if first:
-        bar.update(first)
     tokens, started = 0, time.perf_counter()
 
     def save(step):
@@ -224,7 +227,8 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
                 round(tokens / seconds),
             ]
             history.append(row)
-            bar.update(done, [("loss", row[2]), ("tokens/s", row[4])])
+            values = [("loss", row[2]), ("tokens/s", row[4])]
+            bar.update(done - first, values)
             losses.clear()
             tokens, started = 0, time.perf_counter()
         if done % checkpoint_every == 0 or done == last:

@@ -1,13 +1,15 @@
 """What a finished run leaves: a model, vocabularies, scores and a picture."""
 
+import io
 from pathlib import Path
 import tempfile
+import zipfile
 
 from d2l_attention.datasets import END, START, ids_to_text, text_to_ids
 from d2l_attention.datasets.files import normalize
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder
 from d2l_attention.metrics import bleu, chrf
-from d2l_attention.train.run_folder import RunError
+from d2l_attention.train.run_folder import RunError, RunFolder
 import keras
 import numpy as np
 
@@ -26,6 +28,7 @@ class Translator:
         self.model = model
         self.vectorizers = vectorizers
         self.max_length = max_length
+        self._decoders = {}
 
     def translate(self, texts, beam=1, batch_size=100):
         """Translations of texts as they are written, by greedy or beam search.
@@ -34,6 +37,14 @@ class Translator:
             RunError: If a text has no token, or more than `max_length`.
         """
         source = self._ids(texts)
+        if beam not in self._decoders:  # each is compiled once
+            self._decoders[beam] = self._decoder(beam)
+        ids = self._decoders[beam].predict(
+            source, batch_size=batch_size, verbose=0
+        )
+        return ids_to_text(ids, self.vectorizers[1])
+
+    def _decoder(self, beam):
         vocabulary = self.vectorizers[1].get_vocabulary()
         options = (
             self.model,
@@ -42,11 +53,8 @@ class Translator:
             self.max_length + 8,
         )
         if beam == 1:
-            decoder = GreedyDecoder(*options)
-        else:
-            decoder = BeamDecoder(*options, width=beam)
-        ids = decoder.predict(source, batch_size=batch_size, verbose=0)
-        return ids_to_text(ids, self.vectorizers[1])
+            return GreedyDecoder(*options)
+        return BeamDecoder(*options, width=beam)
 
     def attention(self, text, translation):
         """Weights `(T, S)` of a translation, and the tokens on both sides.
@@ -116,34 +124,52 @@ def write_results(folder, trainer):
 def draw(translator, text, translation, path):
     """A heatmap of where the model looked, as a PNG or an HTML file."""
     from d2l_attention.heatmaps import plot_alignment, view_attention
+    import matplotlib.pyplot as plt
 
     weights, source, target = translator.attention(text, translation)
     if str(path).endswith(".html"):
         view_attention(weights[None, None], target, source).save(path)
         return
-    axes = plot_alignment(weights, source, target)
-    axes.figure.savefig(path, dpi=150, bbox_inches="tight")
+    figure = plot_alignment(weights, source, target).figure
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    path = Path(path)
+    RunFolder(path.parent).write(path.name, picture.getvalue())
 
 
 def load_translator(folder):
     """The `Translator` of a finished run.
 
     Raises:
-        RunError: If the run has not finished, or is not one.
+        RunError: If the run has not finished, is not one, or is damaged.
     """
     settings = folder.read_json("settings.json")
     path = folder.path / "model.keras"
     if not path.exists():
         raise RunError(f"{folder.path} has no trained model yet.")
-    vectorizers = []
-    for name in ("source", "target"):
-        words = folder.path / f"{name}_vocabulary.txt"
-        vectorizers.append(
-            keras.layers.TextVectorization(
-                standardize=None,
-                split="whitespace",
-                vocabulary=words.read_text(encoding="utf-8").split("\n"),
-            )
+    try:
+        max_length = settings["max_length"]
+        vectorizers = [
+            _read_vocabulary(folder.path / f"{name}_vocabulary.txt")
+            for name in ("source", "target")
+        ]
+        model = keras.saving.load_model(path, compile=False)
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise RunError(f"{folder.path} is damaged: {error}") from error
+    found = [v.vocabulary_size() for v in vectorizers]
+    sizes = [model.sizes[f"{s}_vocab_size"] for s in ("source", "target")]
+    if found != sizes:
+        raise RunError(
+            f"{folder.path} is damaged: its vocabularies have {found} ids, "
+            f"its model {sizes}."
         )
-    model = keras.saving.load_model(path, compile=False)
-    return Translator(model, vectorizers, settings["max_length"])
+    return Translator(model, vectorizers, max_length)
+
+
+def _read_vocabulary(path):
+    return keras.layers.TextVectorization(
+        standardize=None,
+        split="whitespace",
+        vocabulary=path.read_text(encoding="utf-8").split("\n"),
+    )

@@ -6,6 +6,7 @@ import io
 import json
 import os
 from pathlib import Path
+import uuid
 
 import numpy as np
 
@@ -27,34 +28,46 @@ class RunFolder:
     def __init__(self, path):
         self.path = Path(path)
 
-    def open(self, identity):
-        """Take the folder for a run of these settings, or continue it.
+    def check(self, identity):
+        """Whether a run of these settings may begin or go on here.
 
         Raises:
-            RunError: If it holds a run of other settings, or something else.
+            RunError: If there is a run of other settings, or something else.
         """
         if self._at("settings.json").exists():
             self._check_settings(identity)
-            return
-        # Another worker of the same run may be writing its settings now.
-        if self.path.exists() and (
+        # Another worker of the same run may have written its settings now.
+        elif self.path.exists() and (
             not self.path.is_dir()
             or any(
-                not entry.name.startswith(".settings.json.")
+                entry.name != "settings.json" and not _is_beside(entry)
                 for entry in self.path.iterdir()
             )
         ):
             raise RunError(
                 f"{self.path} is no run folder, and not empty. Name another."
             )
+
+    def open(self, identity):
+        """Take the folder for a run of these settings, or continue it.
+
+        Raises:
+            RunError: As `check`, or if the folder cannot be made.
+        """
+        self.check(identity)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"Could not make {self.path}: {error}") from error
-        self.write_json("settings.json", identity)
+        for entry in filter(_is_beside, self.path.iterdir()):
+            entry.unlink()  # of a write that was killed
+        if not self._at("settings.json").exists():
+            self.write_json("settings.json", identity)
 
     def _check_settings(self, identity):
         found = self.read_json("settings.json")
+        if not isinstance(found, dict):
+            raise RunError(f"{self._at('settings.json')} holds no settings.")
         names = sorted({*found, *identity})
         differ = [
             f"{name}: {found.get(name)!r} there, {identity.get(name)!r} now"
@@ -70,7 +83,7 @@ class RunFolder:
     def write(self, name, data):
         """Bytes, all or none."""
         target = self._at(name)
-        beside = target.with_name(f".{name}.{os.getpid()}")
+        beside = target.with_name(f".{name}.{uuid.uuid4().hex}.part")
         try:
             with open(beside, "wb") as file:
                 file.write(data)
@@ -109,14 +122,13 @@ class RunFolder:
         text = np.frombuffer(json.dumps(position).encode(), "uint8")
         np.savez(payload, **{"": text}, **arrays)
         payload = payload.getvalue()
-        digest = hashlib.sha256(payload).hexdigest().encode()
-        self.write("checkpoint", digest + payload)
+        self.write("checkpoint", self._digest(payload) + payload)
 
     def load_checkpoint(self):
         """`(arrays, position)`, or None before the first one.
 
         Raises:
-            RunError: If the file is damaged or no checkpoint.
+            RunError: If the file is damaged, of another run or no checkpoint.
         """
         path = self._at("checkpoint")
         if not path.exists():
@@ -126,14 +138,25 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"Could not read {path}: {error}") from error
         digest, payload = content[:64], content[64:]
-        if hashlib.sha256(payload).hexdigest().encode() != digest:
+        if self._digest(payload) != digest:
             raise RunError(
-                f"{path} is damaged, or no checkpoint of this program. It was "
-                "left as it is; move it away to begin anew."
+                f"{path} is damaged, or no checkpoint of a run of these "
+                "settings. It was left as it is; move it away to begin anew."
             )
         with np.load(io.BytesIO(payload)) as found:
             arrays = {name: found[name] for name in found.files}
         return arrays, json.loads(arrays.pop("").tobytes())
 
+    def _digest(self, payload):
+        """Of the settings too: a checkpoint belongs to its run."""
+        path = self._at("settings.json")
+        settings = path.read_bytes() if path.exists() else b""
+        return hashlib.sha256(settings + payload).hexdigest().encode()
+
     def _at(self, name):
         return self.path / name
+
+
+def _is_beside(entry):
+    """Whether a path is of a file that is being written, or never was."""
+    return entry.name.startswith(".") and entry.name.endswith(".part")

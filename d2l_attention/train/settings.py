@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import hashlib
+import math
 from pathlib import Path
 
 from d2l_attention.bahdanau import BahdanauSeq2Seq
@@ -24,8 +25,8 @@ class Settings:
     """Of a model, a corpus and a training; two runs with the same are equal.
 
     How often to log and save is not among them, nor is the number of workers:
-    without dropout it changes a result by no more than rounding (with it, each
-    worker draws its own).
+    without dropout it changes a result by no more than rounding (with it, all
+    workers draw the same masks for their parts).
     """
 
     model: str = "transformer"
@@ -79,12 +80,13 @@ class Settings:
         )
 
 
-def _at_least(smallest, of=int):
+def _at_least(smallest, of=int, below=math.inf):
     def number(text):
         value = of(text)
-        if not smallest <= value:
+        if not smallest <= value < below:
             raise argparse.ArgumentTypeError(
-                f"must be at least {smallest}. Received: {text}"
+                f"must be at least {smallest} and below {below}. "
+                f"Received: {text}"
             )
         return value
 
@@ -120,10 +122,10 @@ HELP = {
 def add_arguments(parser):
     """One option for each setting."""
     numbers = {
-        "dropout": _at_least(0.0, float),
+        "dropout": _at_least(0.0, float, below=1.0),
         "learning_rate": _at_least(0.0, float),
         "warmup_steps": _at_least(0),
-        "seed": _at_least(0),
+        "seed": _at_least(0, below=2**32),
     }
     choices = {"model": sorted(MODELS), "mixed_precision": MIXED_PRECISION}
     for field in dataclasses.fields(Settings):

@@ -125,6 +125,32 @@ def test_a_zip_whose_content_is_damaged_is_refused(tmp_path):
         read_pairs(path)
 
 
+@pytest.mark.parametrize("damage", ["content", "password", "method"])
+def test_a_compressed_zip_that_cannot_be_read_is_refused(tmp_path, damage):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", "\n".join(LINES * 50))
+    data = bytearray(path.read_bytes())
+    start = data.index(b"PK\x01\x02")  # of the directory
+    if damage == "content":
+        data[50:60] = bytes(x ^ 0xFF for x in data[50:60])
+    elif damage == "password":
+        data[6] |= 1
+        data[start + 8] |= 1
+    else:
+        data[8] = data[start + 10] = 99
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="damaged zip archive, or cannot"):
+        read_pairs(path)
+
+
+def test_a_line_with_nul_is_unusable(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("go\tva\nsee\0\tvois\n")
+    with pytest.raises(DataError, match=r"1 of 2 lines are not pairs \(line 2"):
+        read_pairs(path)
+
+
 @pytest.mark.parametrize(
     "name", ["../evil.txt", "/etc/evil.txt", "a\\..\\b.txt"]
 )

@@ -7,6 +7,7 @@ from d2l_attention.datasets import (
     ids_to_text,
     load_pairs,
     load_translation,
+    make_vectorizers,
     text_to_ids,
 )
 import numpy as np
@@ -84,6 +85,15 @@ def write_pairs(path, num_sources):
     ]
     path.write_text("\n".join(lines))
     return path
+
+
+@pytest.mark.parametrize(
+    "options", [{"vocab_size": 3}, {"min_frequency": 10_000}]
+)
+def test_a_vocabulary_without_room_for_words_says_so(options):
+    (name, value), *_ = options.items()
+    with pytest.raises(DataError, match=f"{name}={value}"):
+        make_vectorizers([("a b", "c d")] * 10, **options)
 
 
 def test_translations_of_one_source_stay_in_one_split(tmp_path):

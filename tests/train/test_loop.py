@@ -141,7 +141,11 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path):
     assert (tmp_path / "history.csv").read_text().count("\n") == 1 + len(
         history
     )
+    # As after a kill between the two writes.
+    text = (tmp_path / "history.csv").read_text()
+    (tmp_path / "history.csv").unlink()
     again = loop.train(
         make(corpus), folder, chief=True, checkpoint_every=4, log_every=3
     )
     assert again == 0
+    assert (tmp_path / "history.csv").read_text() == text

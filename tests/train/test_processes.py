@@ -1,15 +1,17 @@
 """Real runs: one worker or two, killed, continued, and asked to translate."""
 
+import io
 import json
 import os
 import re
-import signal
+import shutil
 import socket
 import subprocess
 import sys
 import time
 
 from d2l_attention.train.__main__ import main as train
+from d2l_attention.train.launch import free_ports
 from d2l_attention.translate import main as translate
 import numpy as np
 import psutil
@@ -83,6 +85,34 @@ def test_beam_search_and_texts_that_are_refused(finished, capsys):
     assert "nowhere" in capsys.readouterr().err
 
 
+def test_a_line_that_is_too_long_does_not_end_the_others(
+    finished, capsys, monkeypatch
+):
+    lines = f"the cat\n{'cup ' * 9}\nthe red cup\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    assert translate([str(finished)]) == 2
+    out, err = capsys.readouterr()
+    first, refused, last = out.split("\n")[:3]
+    assert first and last and not refused
+    assert "Line 2: A text must have 1 to 8 tokens. Received 9" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.keras", b"PK"),
+        ("target_vocabulary.txt", b"[end]\n\xff"),
+        ("target_vocabulary.txt", b"[end]\n[start]"),
+        ("settings.json", b"{}"),
+    ],
+)
+def test_a_damaged_run_is_named(name, content, finished, tmp_path, capsys):
+    run = shutil.copytree(finished, tmp_path / "run")
+    (run / name).write_bytes(content)
+    assert translate([str(run), "the cat"]) == 2
+    assert f"{run} is damaged" in capsys.readouterr().err
+
+
 def test_a_heatmap_that_cannot_be_written_is_named(finished, tmp_path, capsys):
     path = str(tmp_path / "missing" / "map.png")
     assert translate([str(finished), "the cat sleeps", "--heatmap", path]) == 2
@@ -100,28 +130,46 @@ def test_the_same_command_again_changes_nothing(
     assert (finished / "history.csv").read_bytes() == before
 
 
-def wait_for_checkpoint(run, process, seconds=300):
+@pytest.fixture
+def start(environment):
+    """Start a command; it and its workers end with the test."""
+    started = []
+
+    def popen(command):
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(psutil.Process(process.pid))
+        return process
+
+    yield popen
+    for process in started:
+        if process.is_running():
+            for one in [*process.children(), process]:
+                one.kill()
+
+
+def wait_until(true, process, seconds=300):
     deadline = time.monotonic() + seconds
-    while not (run / "checkpoint").exists():
-        assert process.poll() is None, "ended before its first checkpoint"
+    while not true():
+        assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no kill -9")
 def test_killed_and_continued_is_undisturbed_bit_for_bit(
-    command, environment, finish, losses, tmp_path
+    command, start, finish, losses, tmp_path
 ):
     options = {"dropout": 0.2, "epochs": 4}
     finish(command(tmp_path / "calm", **options))
-    process = subprocess.Popen(
-        command(tmp_path / "killed", **options),
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    wait_for_checkpoint(tmp_path / "killed", process)
-    process.send_signal(signal.SIGKILL)
+    process = start(command(tmp_path / "killed", **options))
+    wait_until((tmp_path / "killed" / "checkpoint").exists, process)
+    process.kill()
     process.wait()
     assert not (tmp_path / "killed" / "scores.json").exists()
     finish(command(tmp_path / "killed", **options))
@@ -135,46 +183,63 @@ def test_killed_and_continued_is_undisturbed_bit_for_bit(
 
 @pytest.mark.skipif(os.name == "nt", reason="no kill -9")
 def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
-    command, environment, finish, losses, runs, tmp_path
+    command, start, finish, losses, tmp_path
 ):
-    run = tmp_path / "run"
-    many = {"epochs": 400}
-    process = subprocess.Popen(
-        [*command(run, **many), "--workers=2"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for_checkpoint(run, process)
-    workers = sorted(
-        psutil.Process(process.pid).children(), key=lambda p: p.pid
-    )
+    run, calm, options = tmp_path / "run", tmp_path / "calm", {"epochs": 20}
+    launcher = start([*command(run, **options), "--workers=2"])
+    wait_until((run / "checkpoint").exists, launcher)
+    workers = psutil.Process(launcher.pid).children()
+    workers.sort(key=lambda p: p.pid)
     assert len(workers) == 2
-    workers[1].send_signal(signal.SIGKILL)
+    workers[1].kill()
     killed = time.monotonic()
-    _, message = process.communicate(timeout=60)
+    _, message = launcher.communicate(timeout=60)
     assert time.monotonic() - killed < 60
-    assert process.returncode not in (0, None)
+    assert launcher.returncode not in (0, None)
     assert re.search(r"Worker 1 ended with status -9", message)
     assert not any(worker.is_running() for worker in workers)
     step = len(losses(run))
     assert step >= 5
     # The same command goes on from there; it need not go to the end.
-    process = subprocess.Popen(
-        [*command(run, **many), "--workers=2"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 300
-    while len(losses(run)) <= step + 20:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    for worker in psutil.Process(process.pid).children():
-        worker.kill()
-    process.wait()
+    launcher = start([*command(run, **options), "--workers=2"])
+    wait_until(lambda: len(losses(run)) >= step + 20, launcher)
+    # Nor do workers outlive a launcher that cannot say good-bye.
+    workers = psutil.Process(launcher.pid).children()
+    launcher.kill()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert len(workers) == 2 and not alive
+    finish(command(calm, **options))
+    found = losses(run)
+    np.testing.assert_allclose(found, losses(calm)[: len(found)], rtol=1e-4)
+
+
+def of_cluster(environment, addresses, index):
+    task = {"type": "worker", "index": index}
+    config = {"cluster": {"worker": addresses}, "task": task}
+    return {**environment, "TF_CONFIG": json.dumps(config)}
+
+
+def test_workers_of_different_run_folders_are_refused(
+    command, environment, finished, tmp_path
+):
+    """As where the folder is not shared: one finds a checkpoint, one none."""
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    folders = [tmp_path / "begun", tmp_path / "new"]
+    folders[0].mkdir()
+    for name in ("settings.json", "checkpoint"):
+        shutil.copy(finished / name, folders[0])
+    workers = [
+        subprocess.Popen(
+            command(folder),
+            env=of_cluster(environment, addresses, index),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index, folder in enumerate(folders)
+    ]
+    messages = [worker.communicate(timeout=120)[1] for worker in workers]
+    assert [worker.returncode for worker in workers] == [2, 2], messages
+    assert "goes on from step 0, others from another" in messages[1]
 
 
 def test_a_port_in_use_is_named(command, environment, tmp_path):
@@ -182,14 +247,9 @@ def test_a_port_in_use_is_named(command, environment, tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        cluster = {"worker": [address, "127.0.0.1:1"]}
-        task = {"type": "worker", "index": 0}
         done = subprocess.run(
             command(tmp_path / "run"),
-            env={
-                **environment,
-                "TF_CONFIG": json.dumps({"cluster": cluster, "task": task}),
-            },
+            env=of_cluster(environment, [address, "127.0.0.1:1"], 0),
             capture_output=True,
             text=True,
             timeout=120,
@@ -202,6 +262,13 @@ def test_a_batch_that_cannot_be_shared_is_refused(command, tmp_path, capsys):
     arguments = [*options_of(command(tmp_path / "run")), "--workers=3"]
     assert train(arguments) == 2
     assert "64 cannot be shared evenly among 3" in capsys.readouterr().err
+
+
+def test_settings_that_fail_leave_no_run_behind(command, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(options_of(command(run, dim=15))) == 2
+    assert "15" in capsys.readouterr().err
+    assert not run.exists()
 
 
 def test_a_damaged_checkpoint_is_named_and_kept(

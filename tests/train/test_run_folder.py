@@ -48,6 +48,30 @@ def test_a_damaged_checkpoint_is_refused_and_kept(folder, place):
         folder.load_checkpoint()
 
 
+def test_a_checkpoint_of_other_settings_is_refused_and_kept(folder, tmp_path):
+    folder.save_checkpoint(ARRAYS, POSITION)
+    other = RunFolder(tmp_path / "other")
+    other.open({"dim": 8, "seed": 1})
+    foreign = (folder.path / "checkpoint").read_bytes()
+    (other.path / "checkpoint").write_bytes(foreign)
+    with pytest.raises(RunError, match="no checkpoint of a run of these"):
+        other.load_checkpoint()
+    assert (other.path / "checkpoint").read_bytes() == foreign
+
+
+def test_what_a_killed_write_left_is_cleared(folder):
+    (folder.path / ".checkpoint.1f.part").write_bytes(b"half")
+    folder.check({"dim": 8})
+    assert len(os.listdir(folder.path)) == 2
+    folder.open({"dim": 8})
+    assert os.listdir(folder.path) == ["settings.json"]
+
+
+def test_to_check_a_folder_writes_nothing(tmp_path):
+    RunFolder(tmp_path / "run").check({"dim": 8})
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_full_disk_leaves_the_last_checkpoint(folder, monkeypatch):
     folder.save_checkpoint(ARRAYS, POSITION)
     before = sorted(os.listdir(folder.path))
@@ -83,9 +107,10 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 
 def test_unreadable_settings_are_named(folder):
-    (folder.path / "settings.json").write_text("{")
-    with pytest.raises(RunError, match="settings.json"):
-        folder.open({"dim": 8})
+    for text in ("{", "[8]"):
+        (folder.path / "settings.json").write_text(text)
+        with pytest.raises(RunError, match="settings.json"):
+            folder.open({"dim": 8})
 
 
 def test_an_empty_folder_may_be_taken(tmp_path):

@@ -45,6 +45,10 @@ def test_each_setting_has_an_option(field):
     [
         ("--dim", "0"),
         ("--dropout", "-1"),
+        ("--dropout", "1"),
+        ("--learning-rate", "inf"),
+        ("--learning-rate", "nan"),
+        ("--seed", "4294967296"),
         ("--epochs", "many"),
         ("--model", "lstm"),
         ("--mixed-precision", "int8"),
@@ -54,7 +58,7 @@ def test_impossible_values_are_refused(arguments, capsys):
     with pytest.raises(SystemExit):
         parse(*arguments)
     message = capsys.readouterr().err
-    assert arguments[0] in message
+    assert f"argument {arguments[0]}:" in message
     assert arguments[1] in message
 
 
