@@ -88,12 +88,12 @@ def test_beam_search_and_texts_that_are_refused(finished, capsys):
 def test_a_line_that_is_too_long_does_not_end_the_others(
     finished, capsys, monkeypatch
 ):
-    lines = f"the cat\n{'cup ' * 9}\nthe red cup\n"
+    lines = f"the cat\n{'cup ' * 9}\nthe cat\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     assert translate([str(finished)]) == 2
     out, err = capsys.readouterr()
     first, refused, last = out.split("\n")[:3]
-    assert first and last and not refused
+    assert first == last != refused == ""
     assert "Line 2: A text must have 1 to 8 tokens. Received 9" in err
 
 
@@ -298,6 +298,7 @@ HEBREW = (
 ENGLISH = ("a red cup", "i see you", "he drinks", "she walks", "hello", "come")
 
 
+@pytest.mark.filterwarnings("ignore:No font for", "ignore:Glyph")
 @pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
 def test_other_scripts_train_and_translate(
     sources, command, losses, tmp_path, capsys
