@@ -48,12 +48,16 @@ def _by_call(layer, record):
 
 
 def _by_attend(layer, record):
-    """For the layers of this package, where all weights pass `attend`."""
+    """For the layers of this package, where all weights pass `attend`.
+
+    Those that form no weights hand on None, or never come there.
+    """
     original = layer.attend
 
     def attend(*args, **kwargs):
         output, weights = original(*args, **kwargs)
-        record(weights)
+        if weights is not None:
+            record(weights)
         return output, weights
 
     return [(layer, "attend", attend)]

@@ -78,8 +78,9 @@ def get_attention_weights(model, inputs, *, layers=None, training=False):
     `AdditiveAttention`, what derives from them, and layers named attention
     that own a `keras.layers.Softmax`, as most of keras-hub's do. Of others it
     learns by `register_attention_adapter`. The weights are those before
-    dropout. At a query that may attend to nothing, Keras's layers may average
-    over all keys where the weights shown are 0.
+    dropout. Layers that form none, such as `FlashAttention`, are left out. At a
+    query that may attend to nothing, Keras's layers may average over all keys
+    where the weights shown are 0.
 
     Args:
         model: A built `keras.Model` or layer.
@@ -93,14 +94,20 @@ def get_attention_weights(model, inputs, *, layers=None, training=False):
 
     Raises:
         ValueError: If the model has no attention layer that is known, no
-            layer matches, attention runs inside a loop of the graph, or a
-            fused operation leaves no weights to see.
+            layer matches, none of them forms weights, attention runs inside a
+            loop of the graph, or a fused operation leaves no weights to see.
     """
     if not model.built:
         model(inputs)
     calls = {}
     with _watch(model, layers, calls):
         outputs = model(inputs, training=training)
+    if not calls:
+        raise ValueError(
+            f"The attention layers of {type(model).__name__} {model.name!r} "
+            "that were asked for form no weights, as flash and linear-cost "
+            "attention do not, or were not called."
+        )
     return outputs, AttentionMaps(
         {
             path: _concrete(weights, path, outputs)

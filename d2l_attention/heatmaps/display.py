@@ -34,21 +34,22 @@ def display_figure(figure, alt):
     if isinstance(figure, Animation):
         return _Picture(alt, "image/gif", _to_gif(figure))
     figure = getattr(figure, "figure", figure)
-    picture = _to_png(figure)
-    plt.close(figure)
+    picture = to_png(figure)
     return _Picture(alt, "image/png", picture)
 
 
-def _to_png(figure):
+def to_png(figure, dpi=100):
     """The bytes of a picture, as few as there can be without loss.
 
-    The same figure is the same bytes: there is no date and no version.
+    The same figure is the same bytes: there is no date and no version. The
+    figure is closed.
     """
     drawn, packed = io.BytesIO(), io.BytesIO()
     with warnings.catch_warnings():
         # The plot has named the missing font, once; this is once a character.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(drawn, dpi=100, bbox_inches="tight")
+        figure.savefig(drawn, dpi=dpi, bbox_inches="tight")
+    plt.close(figure)
     Image.open(drawn).convert("RGB").save(packed, "png", optimize=True)
     return packed.getvalue()
 

@@ -1,6 +1,5 @@
 """What a finished run leaves: a model, vocabularies, scores and a picture."""
 
-import io
 from pathlib import Path
 import tempfile
 import zipfile
@@ -124,18 +123,15 @@ def write_results(folder, trainer):
 def draw(translator, text, translation, path):
     """A heatmap of where the model looked, as a PNG or an HTML file."""
     from d2l_attention.heatmaps import plot_alignment, view_attention
-    import matplotlib.pyplot as plt
+    from d2l_attention.heatmaps.display import to_png
 
     weights, source, target = translator.attention(text, translation)
     if str(path).endswith(".html"):
         view_attention(weights[None, None], target, source).save(path)
         return
-    figure = plot_alignment(weights, source, target).figure
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=150, bbox_inches="tight")
-    plt.close(figure)
+    picture = to_png(plot_alignment(weights, source, target).figure, dpi=150)
     path = Path(path)
-    RunFolder(path.parent).write(path.name, picture.getvalue())
+    RunFolder(path.parent).write(path.name, picture)
 
 
 def load_translator(folder):

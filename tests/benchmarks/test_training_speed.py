@@ -14,7 +14,7 @@ import time
 from d2l_attention import AdditiveAttention, BahdanauSeq2Seq
 from d2l_attention.datasets.corpus import read_corpus
 from d2l_attention.datasets.files import read_pairs
-from d2l_attention.datasets.translation import END, START, _vectorizer
+from d2l_attention.datasets.translation import make_vectorizers, pairs_to_ids
 import keras
 from keras import ops
 import numpy as np
@@ -65,21 +65,12 @@ def batches():
         pairs = read_pairs(TATOEBA)[:600]
     else:
         pairs = [sentence[:2] for sentence in read_corpus()[:600]]
-    sides = (
-        [source for source, _ in pairs],
-        [f"{START} {target} {END}" for _, target in pairs],
-    )
-    arrays, sizes = [], []
-    for texts in sides:
-        vectorizer = _vectorizer(texts, None, 2)
-        ids = np.zeros((len(texts), LENGTH + 1), "int32")
-        found = np.asarray(vectorizer(texts))[:, : LENGTH + 1]
-        ids[:, : found.shape[1]] = found
-        arrays.append(ids)
-        sizes.append(vectorizer.vocabulary_size())
-    source, target = arrays
+    vectorizers = make_vectorizers(pairs)
+    source, target = pairs_to_ids(pairs, vectorizers, LENGTH)
+    sizes = [v.vocabulary_size() for v in vectorizers]
+    target = target[:, : LENGTH + 1]
     labels = target[:, 1:]
-    inputs = {"source": source[:, :LENGTH], "target": target[:, :-1]}
+    inputs = {"source": source, "target": target[:, :-1]}
     data = tf.data.Dataset.from_tensor_slices(
         (inputs, labels, (labels != 0).astype("float32"))
     ).batch(BATCH, drop_remainder=True)

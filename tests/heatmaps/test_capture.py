@@ -1,7 +1,13 @@
 """Weights of models that were not made to show them."""
 
 from contract import draw, to_numpy
-from d2l_attention import BahdanauSeq2Seq, MultiHeadAttention, Transformer
+from d2l_attention import (
+    BahdanauSeq2Seq,
+    FlashAttention,
+    LongformerAttention,
+    MultiHeadAttention,
+    Transformer,
+)
 from d2l_attention.heatmaps import (
     AttentionMaps,
     AttentionRecorder,
@@ -272,6 +278,21 @@ class Homemade(keras.Layer):
 
     def call(self, x):
         return keras.ops.matmul(self.weigh(x), x)
+
+
+@pytest.mark.parametrize(
+    "weightless", [FlashAttention(2, 4), LongformerAttention(2, 4, window=2)]
+)
+def test_layers_that_form_no_weights_are_left_out(weightless):
+    inputs = keras.Input((6, 8))
+    x = np.random.default_rng(0).normal(size=(1, 6, 8)).astype("float32")
+    model = keras.Model(inputs, MultiHeadAttention(2, 4)(weightless(inputs)))
+    outputs, maps = get_attention_weights(model, x)
+    np.testing.assert_array_equal(to_numpy(outputs), to_numpy(model(x)))
+    assert [w.shape for w in maps.values()] == [(1, 2, 6, 6)]
+    alone = keras.Model(inputs, weightless(inputs))
+    with pytest.raises(ValueError, match="form no weights"):
+        get_attention_weights(alone, x)
 
 
 def test_other_layers_are_taught_by_an_adapter(monkeypatch):
