@@ -75,6 +75,7 @@ from d2l_attention.masking import (  # noqa: E402
 from d2l_attention.multi_head import (  # noqa: E402
     MultiHeadAttention,
     multi_head_scores,
+    multi_head_sum,
 )
 from d2l_attention.positional_encoding import (  # noqa: E402
     LearnedPositionalEncoding,
@@ -206,6 +207,7 @@ __all__ = [
     "mean_context",
     "most_likely_locations",
     "multi_head_scores",
+    "multi_head_sum",
     "nadaraya_watson",
     "orthogonal_directions",
     "padding_mask",

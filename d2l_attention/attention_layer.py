@@ -4,6 +4,7 @@ weights = masked_softmax(score(query, key), mask)
 output  = dropout(weights) value
 """
 
+from d2l_attention._checks import check_rate
 from d2l_attention.masking import masked_softmax, merge_masks
 import keras
 from keras import ops
@@ -43,10 +44,7 @@ class AttentionLayer(keras.Layer):
 
     def __init__(self, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(
-                f"`dropout` must be in [0, 1). Received: dropout={dropout}."
-            )
+        check_rate("dropout", dropout)
         self.dropout = dropout
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy

@@ -3,7 +3,7 @@
 Post-norm, as in the paper and the documents: norm(x + f(x)).
 """
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, check_rate
 from d2l_attention.masking import causal_mask
 from d2l_attention.multi_head import MultiHeadAttention
 import keras
@@ -90,11 +90,13 @@ class AddNorm(keras.Layer):
         Float tensor `(..., D)`.
 
     Raises:
-        ValueError: If the shapes of x and y differ.
+        ValueError: If x and y differ in rank or in D, or `dropout` is outside
+            [0, 1).
     """
 
     def __init__(self, dropout=0.0, epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
+        check_rate("dropout", dropout)
         self.dropout = dropout
         self.epsilon = epsilon
         policy = {"dtype": self.dtype_policy}

@@ -4,7 +4,7 @@ Both decoders know the step protocol alone, `start` and `step`, and serve any
 model that has it.
 """
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, check_room
 import keras
 from keras import ops, tree
 
@@ -27,8 +27,8 @@ class _Decoder(keras.Model):
 
     Raises:
         ValueError: If the model has no step protocol, `max_length` is not
-            positive or exceeds that of the model, or a special id is 0 or
-            negative.
+            positive or exceeds that of the model (together with the source,
+            if the model continues it), or a special id is 0 or negative.
     """
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
@@ -41,12 +41,7 @@ class _Decoder(keras.Model):
         check_positive("start_id", start_id)
         check_positive("end_id", end_id)
         check_positive("max_length", max_length)
-        positions = getattr(model, "max_length", max_length)
-        if max_length > positions:
-            raise ValueError(
-                "The model has too few positions for so many tokens. Received: "
-                f"max_length={max_length}, and the model has {positions}."
-            )
+        check_room(model, max_length)
         self.model = model
         self.start_id = start_id
         self.end_id = end_id
@@ -55,6 +50,8 @@ class _Decoder(keras.Model):
     def build(self, input_shape):
         if not self.model.built:
             self.model.build({"source": input_shape, "target": input_shape})
+        if getattr(self.model, "continues_source", False):
+            check_room(self.model, (input_shape[1] or 0) + self.max_length)
 
     def compute_output_spec(self, source, training=None):
         shape = (source.shape[0], self.max_length)

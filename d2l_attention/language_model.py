@@ -1,6 +1,6 @@
 """A decoder-only language model: each token from those before it."""
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, check_room
 from d2l_attention.blocks import TransformerEncoderBlock
 from d2l_attention.efficient.multi_query import GroupedQueryAttention
 from d2l_attention.efficient.paged import (
@@ -125,6 +125,8 @@ class LanguageModel(keras.Model):
             `dim`, or there are more tokens than `max_length`.
     """
 
+    continues_source = True  # what is decoded stands behind it, in one row
+
     def __init__(
         self,
         vocab_size,
@@ -212,11 +214,15 @@ class LanguageModel(keras.Model):
         Returns:
             Dict of `"position"` `(B,)`, where the next token stands, and
             `"caches"`. The first `step` takes the token after the prompt.
+
+        Raises:
+            ValueError: If there are more tokens than `max_length`.
         """
         if not self.built:
             self.build((None, None))
         batch, size = ops.shape(source)
         if caches is None:
+            check_room(self, size)
             caches = [b.start(batch, self.max_length) for b in self.blocks]
         tokens = ops.cast(ops.not_equal(source, 0), "int32")
         first = ops.zeros((batch,), "int32")

@@ -190,7 +190,8 @@ class RNNSearch(Seq2Seq):
             "key": self.attention.project_key(annotations),
             "mask": mask,
         }
-        hidden = ops.tanh(ops.matmul(first, self.start_kernel))
+        start_kernel = ops.cast(self.start_kernel, first.dtype)
+        hidden = ops.tanh(ops.matmul(first, start_kernel))
         state = {
             "hidden": hidden,
             "context": ops.zeros_like(annotations[:, 0]),

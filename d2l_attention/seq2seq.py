@@ -5,7 +5,7 @@ step. Whatever happens inside, training sees `call` and decoding sees the
 step protocol, `start` and `step`.
 """
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, check_rate
 from d2l_attention.recurrence import (
     GRUWeights,
     gru,
@@ -65,6 +65,7 @@ class Seq2Seq(keras.Model):
         }
         for name, value in self.sizes.items():
             check_positive(name, value)
+        check_rate("dropout", dropout)
         self.dropout = dropout
         policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)

@@ -176,6 +176,24 @@ def gradients(layer, query, arguments, direction):
     return tape.gradient(total, variables) if variables else []
 
 
+def input_gradients(function, *inputs):
+    """Of the sum of a function of arrays, for each of them."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        places = tuple(range(len(inputs)))
+        found = jax.grad(lambda *x: ops.sum(function(*x)), places)(*inputs)
+    else:
+        import tensorflow as tf
+
+        inputs = [tf.constant(x) for x in inputs]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            total = ops.sum(function(*inputs))
+        found = tape.gradient(total, inputs)
+    return [to_numpy(x) for x in found]
+
+
 def _model(layer, query, arguments, asked=None):
     shapes = {"query": query, **arguments}
     tensors = {

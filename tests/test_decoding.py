@@ -42,6 +42,17 @@ def test_greedy_takes_the_likeliest_token_each_time(model):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_a_model_of_half_precision_decodes_as_it_was_taught(model):
+    model = sharpen(make(model, dtype="mixed_bfloat16"))
+    ids = to_numpy(GreedyDecoder(model, START, END, 9)(SOURCE))
+    target = np.insert(ids[:, :-1], 0, START, axis=1)
+    logits = to_numpy(model({"source": SOURCE, "target": target}))
+    best = logits[..., 1:].max(-1)
+    chosen = np.take_along_axis(logits, ids[..., None], -1)[..., 0]
+    np.testing.assert_allclose(chosen[ids != 0], best[ids != 0], atol=0.5)
+
+
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("decoder", [GreedyDecoder, BeamDecoder])
 def test_predict_is_batched_and_compiled_and_says_the_same(model, decoder):
     model = sharpen(make(model))

@@ -41,17 +41,27 @@ def test_weights_are_causal_and_look_at_no_padding():
 @pytest.mark.parametrize("options", [*OPTIONS, {"dropout": 0.3}])
 @pytest.mark.parametrize("asked", [True, False])
 def test_later_tokens_move_no_earlier_logits(options, asked):
-    model = make(**options)
     changed = IDS.copy()
     changed[1, 4:] = [3, 9, 1]
+    # A new model each time, which drops the same places.
     before, after = (
         to_numpy(out[0] if asked else out)
         for out in (
-            model(ids, return_attention_scores=asked) for ids in (IDS, changed)
+            make(**options)(ids, training=True, return_attention_scores=asked)
+            for ids in (IDS, changed)
         )
     )
     np.testing.assert_array_equal(before[1, :4], after[1, :4])
     assert np.abs(before[1, 4:] - after[1, 4:]).min(-1).max() > 1e-4
+
+
+def test_tokens_without_room_are_refused():
+    model = make(max_length=12)
+    with pytest.raises(ValueError, match="13 tokens.*12 positions"):
+        model.start(np.ones((1, 13), "int32"))
+    with pytest.raises(ValueError, match="13 tokens.*12 positions"):
+        GreedyDecoder(model, 3, 2, max_length=6)(IDS)
+    GreedyDecoder(model, 3, 2, max_length=5)(IDS)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -1,4 +1,4 @@
-from contract import draw, to_numpy
+from contract import draw, input_gradients, to_numpy
 from d2l_attention import (
     causal_mask,
     masked_softmax,
@@ -51,6 +51,13 @@ def test_an_empty_row_is_zeros_and_its_gradient_too():
     weights = to_numpy(masked_softmax(draw(2, 3), mask))
     assert (weights[1] == 0).all()
     assert weights[0].sum() == pytest.approx(1)
+    direction = draw(2, 3, seed=1)
+    (gradient,) = input_gradients(
+        lambda scores: masked_softmax(scores, mask) * direction, draw(2, 3)
+    )
+    assert (gradient[1] == 0).all()
+    assert gradient[0, 1] == 0 and (gradient[0, [0, 2]] != 0).all()
+    assert np.isfinite(gradient).all()
 
 
 def test_a_score_of_minus_infinity_masks_as_document_004_does():

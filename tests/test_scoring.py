@@ -1,4 +1,11 @@
-from contract import attention_inputs, check_layer, draw, gradients, to_numpy
+from contract import (
+    attention_inputs,
+    check_layer,
+    draw,
+    gradients,
+    input_gradients,
+    to_numpy,
+)
 from d2l_attention import (
     AdditiveAttention,
     BilinearAttention,
@@ -110,11 +117,11 @@ def test_permuting_keys_with_their_values_changes_nothing(name):
 
 
 def test_dot_product_attention_equals_keras_and_its_gradients_do():
-    ours = DotProductAttention(scale=1.0)
+    ours, keras_layer = DotProductAttention(scale=1.0), keras.layers.Attention()
     inputs = attention_inputs(query_size=7, key_size=7)
     query, key, value = inputs.values()
     mask = np.arange(13) < np.array([[4], [13]])
-    theirs, weights = keras.layers.Attention()(
+    theirs, weights = keras_layer(
         [query, value, key],  # Keras's order
         mask=[None, ops.convert_to_tensor(mask)],
         return_attention_scores=True,
@@ -130,6 +137,19 @@ def test_dot_product_attention_equals_keras_and_its_gradients_do():
     np.testing.assert_allclose(
         to_numpy(our_weights), to_numpy(weights), atol=1e-5
     )
+    direction = draw(*output.shape, seed=1)
+    found, expected = (
+        input_gradients(function, query, key, value)
+        for function in (
+            lambda q, k, v: ours(q, key=k, value=v, key_mask=mask) * direction,
+            lambda q, k, v: (
+                keras_layer([q, v, k], mask=[None, mask]) * direction
+            ),
+        )
+    )
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+        assert np.abs(one).max() > 0.01
 
 
 def test_scaled_attention_equals_the_fused_operation_of_keras():

@@ -28,6 +28,12 @@ def make(model, **options):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_dropout_of_everything_is_refused(model):
+    with pytest.raises(ValueError, match="dropout=1.0"):
+        make(model, dropout=1.0)
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_step_by_step_equals_teacher_forcing(model):
     model = make(model)
     logits = to_numpy(model(INPUTS))

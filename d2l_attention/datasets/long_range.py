@@ -41,10 +41,18 @@ def draw_list_ops(
         0, and labels, int32 array `(N,)` of 0 … 9.
 
     Raises:
-        ValueError: If a number is not positive, or `min_length` is above
-            `max_length`.
+        ValueError: If a number is not positive, `min_length` is above
+            `max_length`, or depth or arguments allow no list.
     """
-    _check_positive(num_examples=num_examples, min_length=min_length)
+    _check_positive(
+        num_examples=num_examples, min_length=min_length, max_depth=max_depth
+    )
+    if max_args < 2 or (max_depth == 1 and min_length > 1):
+        raise ValueError(
+            "Lists need `max_args` of at least 2 and a depth of at least 2. "
+            f"Received: max_args={max_args}, max_depth={max_depth}, "
+            f"min_length={min_length}."
+        )
     if min_length > max_length:
         raise ValueError(
             "`min_length` must not be above `max_length`. Received: "

@@ -130,7 +130,7 @@ class PageLocalAttention(WeightlessAttention):
                 f"neighbors={neighbors!r}."
             )
 
-    def build(self, query_shape):
+    def build(self, query_shape):  # Keras knows the arguments of `call` alone
         super().build(query_shape)
 
     def call(self, query, *, key_mask=None, mask=None):

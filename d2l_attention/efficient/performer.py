@@ -8,7 +8,7 @@ from d2l_attention.efficient.weightless import (
     WeightlessAttention,
     key_mask_of,
 )
-from d2l_attention.masking import causal_mask
+from d2l_attention.masking import causal_mask, masked_softmax
 import keras
 from keras import ops
 
@@ -92,10 +92,7 @@ def performer_weights(query, key, directions, *, key_mask=None, causal=False):
         seen = ops.logical_and(seen, key_mask[:, None, None])
     if causal:
         seen = ops.logical_and(seen, causal_mask(*ops.shape(products)[2:]))
-    highest = ops.max(ops.where(seen, products, NOTHING), -1, keepdims=True)
-    weights = ops.where(seen, ops.exp(products - highest), 0.0)
-    total = ops.sum(weights, axis=-1, keepdims=True)
-    return weights / ops.where(total == 0.0, 1.0, total)
+    return masked_softmax(products, seen)
 
 
 def performer_attention(

@@ -13,6 +13,8 @@ def key_mask_of(mask):
     """
     if mask is None:
         return None
+    if len(mask.shape) == 2:
+        mask = mask[None]
     if len(mask.shape) != 3 or mask.shape[1] != 1:
         raise ValueError(
             "All keys are summed up once for all queries, so a mask must be "
@@ -27,8 +29,9 @@ class WeightlessAttention(MultiHeadAttention):
 
         output = [mix(Q W_q,h, K W_k,h, V W_v,h) for each head h] W_o
 
-    A subclass implements `mix`. Its projections are those of
-    `MultiHeadAttention`, by name too, so each can be given to the other.
+    A subclass implements `mix`, or all of `call` where it is no function of
+    these three. Its projections are those of `MultiHeadAttention`, by name
+    too, so each can be given to the other.
 
     Args: see `MultiHeadAttention`; there is no dropout, for want of weights.
 

@@ -1,4 +1,4 @@
-"""Heatmaps of attention weights: plots and statistics of numpy arrays.
+"""Attention weights of any Keras model: captured, plotted, and in numbers.
 
 Nothing here imports a layer of this package.
 """

@@ -4,6 +4,7 @@ A sampled place has no gradient. The score-function estimator (REINFORCE)
 gives one for the distribution that it was drawn from.
 """
 
+from d2l_attention._checks import check_rate
 from d2l_attention.masking import masked_softmax, merge_masks
 from d2l_attention.scoring import DotProductAttention
 import keras
@@ -37,7 +38,17 @@ def sample_locations(probabilities, seed=None):
 
 
 def most_likely_locations(scores, mask=None):
-    """The best key for each query, `(…, S)`: 1 there and 0 elsewhere."""
+    """The best key for each query.
+
+    Args:
+        scores: Float tensor `(…, S)`.
+        mask: Bool tensor `(…, S)`, True = may be chosen; None takes scores
+            for probabilities, where 0 may not.
+
+    Returns:
+        Float tensor `(…, S)`: 1 at the best key and 0 elsewhere; rows of
+        zeros where it may not be chosen.
+    """
     chosen = ops.one_hot(ops.argmax(scores, -1), ops.shape(scores)[-1])
     allowed = scores > 0 if mask is None else mask
     return chosen * ops.cast(allowed, chosen.dtype)
@@ -101,12 +112,14 @@ class MovingBaseline(keras.Layer):
     Returns:
         Scalar tensor: b from before this batch, so that it does not depend
         on the samples that it judges.
+
+    Raises:
+        ValueError: If `decay` is outside [0, 1).
     """
 
     def __init__(self, decay=0.9, **kwargs):
         super().__init__(**kwargs)
-        if not 0 <= decay < 1:
-            raise ValueError(f"`decay` must be in [0, 1). Received: {decay}.")
+        check_rate("decay", decay)
         self.decay = decay
 
     def build(self, reward_shape):
@@ -145,7 +158,7 @@ class HardAttention(DotProductAttention):
     """
 
     def __init__(self, scale=None, seed=None, **kwargs):
-        super().__init__(scale=scale, **kwargs)
+        super().__init__(scale=scale, dropout=0.0, **kwargs)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 

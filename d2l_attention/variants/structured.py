@@ -93,7 +93,7 @@ class StructuredAttention(DotProductAttention):
     """
 
     def __init__(self, scale=None, **kwargs):
-        super().__init__(scale=scale, **kwargs)
+        super().__init__(scale=scale, dropout=0.0, **kwargs)
 
     def build(self, query_shape, key_shape=None):
         self.transitions = self.add_weight((2, 2), "zeros", name="transitions")

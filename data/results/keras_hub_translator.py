@@ -1,13 +1,16 @@
 """The translator of a run, made of keras-hub's layers, on the same batches.
 
     python -m d2l_attention.train RUN --corpus fra-eng.zip …
-    python data/results/keras_hub_translator.py RUN >> data/results/DATE_….csv
+    python data/results/keras_hub_translator.py RUN > data/results/DATE_….csv
+    python data/results/keras_hub_translator.py RUN --race
 
 Prints a line of CSV for the run, from its own files, and one for the same
 model of `keras_hub.layers.TransformerEncoder` and `TransformerDecoder`,
 trained here with the run's settings by the same loop: the same sentences in
 the same order, optimizer, learning rates and steps. Only the blocks differ
-(keras-hub's projections have biases).
+(keras-hub's projections have biases). With --race both train new models turn
+by turn, 10 steps each, and their median speeds are printed: two trainings one
+after the other may meet a machine of two speeds.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import csv
 import dataclasses
 import sys
 import tempfile
+import time
 
 from d2l_attention import PositionalEncoding
 from d2l_attention.metrics import bleu, chrf
@@ -130,15 +134,44 @@ def speed(history):
     return round(float(np.median([float(row[4]) for row in history])))
 
 
+def race(ours, theirs, rounds=7, steps=10):
+    """Median tokens a second of both, turn by turn on the same batches."""
+    corpus = Corpus(ours)
+    strategy = tf.distribute.get_strategy()
+    trainers = [loop.Trainer(x, corpus, strategy) for x in (ours, theirs)]
+    speeds = np.zeros((rounds, 2))
+    for turn in range(rounds):
+        batches = [
+            x for _, x in corpus.batches(turn * steps, (turn + 1) * steps)
+        ]
+        tokens = sum(int((target[:, 1:] != 0).sum()) for _, target in batches)
+        for i, trainer in enumerate(trainers):
+            started = time.perf_counter()
+            for batch in batches:
+                trainer.step(*batch)
+            speeds[turn, i] = tokens / (time.perf_counter() - started)
+    return np.median(speeds[1:], axis=0)  # the first turn compiles
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run")
+    parser.add_argument("--race", action="store_true")
     options = parser.parse_args()
     run = RunFolder(options.run)
     config = run.read_json("settings.json")
     names = [field.name for field in dataclasses.fields(Settings)]
-    settings = HubSettings(**{name: config[name] for name in names})
+    config = {name: config[name] for name in names}
+    settings = HubSettings(**config)
     table = csv.writer(sys.stdout, lineterminator="\n")
+    if options.race:
+        speeds = race(Settings(**config), settings)
+        table.writerow(("model", "tokens_per_second"))
+        for name, found in zip(
+            ("Transformer", "keras-hub"), speeds, strict=True
+        ):
+            table.writerow((name, round(found)))
+        return
     table.writerow(
         "model,parameters,tokens_per_second,bleu,bleu_low,bleu_high,"
         "chrf,chrf_low,chrf_high".split(",")

@@ -43,6 +43,15 @@ def test_list_ops_are_what_they_come_to():
     assert {x for row in ids for x in row} == set(range(len(LIST_OPS_TOKENS)))
 
 
+@pytest.mark.parametrize(
+    "bad", [{"max_depth": 0}, {"max_depth": 1}, {"max_args": 1}]
+)
+def test_lists_that_cannot_be_are_refused(bad):
+    (name, value), *_ = bad.items()
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        draw_list_ops(5, 5, 20, **bad)
+
+
 def test_depth_and_arguments_are_bounded():
     ids, _ = draw_list_ops(50, 5, 200, max_depth=3, max_args=4)
     for row in ids:

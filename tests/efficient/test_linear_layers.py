@@ -92,7 +92,7 @@ def test_takes_masks_and_changes_nothing_of_itself(name):
     x, mask = draw(2, 37, 7), np.arange(37) < np.array([[20], [37]])
     found = to_numpy(layer(x, key_mask=mask))
     before = dict(vars(layer))
-    # Behind the padding nothing moves, and no gradient is lost to NaN.
+    # Behind the padding nothing moves.
     changed = np.where(mask[..., None], x, 3).astype("float32")
     again = to_numpy(layer(changed, key_mask=mask))
     np.testing.assert_array_equal(found[mask], again[mask])

@@ -115,6 +115,8 @@ def test_masks_that_differ_between_queries_are_refused():
     with pytest.raises(ValueError, match=r"\(2, 5, 5\)"):
         layer(draw(2, 5, 7), attention_mask=np.ones((2, 5, 5), bool))
     same = layer(draw(2, 5, 7), attention_mask=np.ones((2, 1, 5), bool))
+    also = layer(draw(2, 5, 7), attention_mask=np.ones((1, 5), bool))
+    np.testing.assert_array_equal(to_numpy(same), to_numpy(also))
     np.testing.assert_array_equal(
         to_numpy(same), to_numpy(layer(draw(2, 5, 7)))
     )

@@ -192,9 +192,7 @@ def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
     workers.sort(key=lambda p: p.pid)
     assert len(workers) == 2
     workers[1].kill()
-    killed = time.monotonic()
     _, message = launcher.communicate(timeout=60)
-    assert time.monotonic() - killed < 60
     assert launcher.returncode not in (0, None)
     assert re.search(r"Worker 1 ended with status -9", message)
     assert not any(worker.is_running() for worker in workers)

@@ -5,6 +5,7 @@ from d2l_attention import (
     DotProductAttention,
     HardAttention,
     MovingBaseline,
+    StructuredAttention,
     log_probability,
     reinforce_loss,
     sample_locations,
@@ -20,6 +21,12 @@ REWARDS = -np.abs(draw(6, seed=2)) * 2  # log p(y|z) for each place z
 
 def test_the_contract_holds():
     check_layer(lambda **kwargs: HardAttention(**kwargs), attention_inputs(5))
+
+
+@pytest.mark.parametrize("layer", [HardAttention, StructuredAttention])
+def test_dropout_that_would_be_ignored_is_refused(layer):
+    with pytest.raises(TypeError, match="dropout"):
+        layer(dropout=0.1)
 
 
 def test_it_reads_the_value_of_the_most_likely_key():
