@@ -4,7 +4,7 @@ from d2l_attention.multi_head import MultiHeadAttention
 
 
 def key_mask_of(mask):
-    """The mask `(B, S)` of keys in a mask that is the same for all queries.
+    """The mask `(B, S)` or `(1, S)` of keys in one for queries and keys.
 
     For mechanisms that sum or mix over keys once, for all queries.
 
@@ -13,15 +13,14 @@ def key_mask_of(mask):
     """
     if mask is None:
         return None
-    if len(mask.shape) == 2:
-        mask = mask[None]
-    if len(mask.shape) != 3 or mask.shape[1] != 1:
+    shape = tuple(mask.shape)
+    if len(shape) not in (2, 3) or shape[-2] != 1:
         raise ValueError(
             "All keys are summed up once for all queries, so a mask must be "
-            "the same for every query and head, (B, 1, S); no causal one is. "
-            f"Received: a mask of shape {tuple(mask.shape)}."
+            "the same for every query and head, (B, 1, S) or (1, S); no "
+            f"causal one is. Received: a mask of shape {shape}."
         )
-    return mask[:, 0]
+    return mask[:, 0] if len(shape) == 3 else mask
 
 
 class WeightlessAttention(MultiHeadAttention):
