@@ -72,6 +72,15 @@ def test_to_check_a_folder_writes_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_is_replaced_and_never_written_over(folder):
+    folder.save_checkpoint(ARRAYS, POSITION)
+    other_name = folder.path / "old"
+    os.link(folder.path / "checkpoint", other_name)
+    before = other_name.read_bytes()
+    folder.save_checkpoint(ARRAYS, {"step": 9})
+    assert other_name.read_bytes() == before
+
+
 def test_a_full_disk_leaves_the_last_checkpoint(folder, monkeypatch):
     folder.save_checkpoint(ARRAYS, POSITION)
     before = sorted(os.listdir(folder.path))
