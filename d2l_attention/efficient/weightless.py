@@ -17,8 +17,8 @@ def key_mask_of(mask):
     if len(shape) not in (2, 3) or shape[-2] != 1:
         raise ValueError(
             "All keys are summed up once for all queries, so a mask must be "
-            "the same for every query and head, (B, 1, S) or (1, S); no "
-            f"causal one is. Received: a mask of shape {shape}."
+            "the same for every query and head, (B, 1, S); no causal one is. "
+            f"Received: a mask of shape {shape}."
         )
     return mask[:, 0] if len(shape) == 3 else mask
 
