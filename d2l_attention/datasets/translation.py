@@ -166,8 +166,6 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
     Raises:
         DataError: If a side has no token, or no room for `[start]`, `[end]`.
     """
-    import keras
-
     sides = (
         [source for source, _ in pairs],
         [f"{START} {target} {END}" for _, target in pairs],
@@ -179,11 +177,15 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
             f"Received: vocab_size={vocab_size}, "
             f"min_frequency={min_frequency}, for {len(pairs)} pairs."
         )
-    return tuple(
-        keras.layers.TextVectorization(
-            standardize=None, split="whitespace", vocabulary=some
-        )
-        for some in tokens
+    return tuple(map(make_vectorizer, tokens))
+
+
+def make_vectorizer(tokens):
+    """`TextVectorization` over a list of tokens: ids 2, 3, … in this order."""
+    import keras
+
+    return keras.layers.TextVectorization(
+        standardize=None, split="whitespace", vocabulary=tokens
     )
 
 

@@ -62,17 +62,13 @@ def main(arguments=None):
         folder.check(identity)
         addresses, index = read_cluster()
         if options.workers == 1:
-            return _work(settings, folder, options, addresses, index)
+            return _work(settings, identity, folder, options, addresses, index)
         if addresses:
             raise RunError(
                 f"--workers={options.workers} starts workers on this machine, "
                 f"and TF_CONFIG names {len(addresses)}. Give one of the two."
             )
-        if settings.batch_size % options.workers:
-            raise RunError(
-                f"A global batch of {settings.batch_size} cannot be shared "
-                f"evenly among {options.workers} workers."
-            )
+        settings.share(options.workers)
         return run_workers(options.workers, arguments)
     except (RunError, DataError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -85,7 +81,7 @@ def main(arguments=None):
         return 130
 
 
-def _work(settings, folder, options, addresses, index):
+def _work(settings, identity, folder, options, addresses, index):
     """What one worker does."""
     if threads := os.environ.get("D2L_ATTENTION_THREADS"):
         end_with_launcher()
@@ -94,7 +90,7 @@ def _work(settings, folder, options, addresses, index):
         strategy = make_strategy(addresses, index)
         trainer = Trainer(settings, Corpus(settings), strategy)
         if index == 0:
-            folder.open(settings.identity())
+            folder.open(identity)
         train(
             trainer,
             folder,

@@ -39,12 +39,7 @@ class Trainer:
 
     def __init__(self, settings, corpus, strategy):
         self.settings, self.corpus, self.strategy = settings, corpus, strategy
-        replicas = strategy.num_replicas_in_sync
-        if settings.batch_size % replicas:
-            raise RunError(
-                f"A global batch of {settings.batch_size} cannot be shared "
-                f"evenly among {replicas} workers."
-            )
+        self.share = settings.share(strategy.num_replicas_in_sync)
         keras.utils.set_random_seed(settings.seed)
         if settings.mixed_precision:
             policy = f"mixed_{settings.mixed_precision}"
@@ -100,12 +95,11 @@ class Trainer:
         """The loss of a global batch, and the model one step further."""
         tokens = np.float32((target[:, 1:] != 0).sum())
         batch = source, target[:, :-1], target[:, 1:]
-        replicas = self.strategy.num_replicas_in_sync
-        size = len(source) // replicas
 
         def part(context):
-            first = context.replica_id_in_sync_group * size
-            return tuple(tf.constant(x[first : first + size]) for x in batch)
+            first = context.replica_id_in_sync_group * self.share
+            last = first + self.share
+            return tuple(tf.constant(x[first:last]) for x in batch)
 
         parts = self.strategy.experimental_distribute_values_from_function(part)
         return float(self._step(parts, tf.constant(tokens)))

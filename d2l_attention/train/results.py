@@ -4,7 +4,13 @@ from pathlib import Path
 import tempfile
 import zipfile
 
-from d2l_attention.datasets import END, START, ids_to_text, text_to_ids
+from d2l_attention.datasets import (
+    END,
+    START,
+    ids_to_text,
+    make_vectorizer,
+    text_to_ids,
+)
 from d2l_attention.datasets.files import normalize
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder
 from d2l_attention.metrics import bleu, chrf
@@ -147,8 +153,11 @@ def load_translator(folder):
     try:
         max_length = settings["max_length"]
         vectorizers = [
-            _read_vocabulary(folder.path / f"{name}_vocabulary.txt")
-            for name in ("source", "target")
+            make_vectorizer(path.read_text(encoding="utf-8").split("\n"))
+            for path in (
+                folder.path / "source_vocabulary.txt",
+                folder.path / "target_vocabulary.txt",
+            )
         ]
         model = keras.saving.load_model(path, compile=False)
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
@@ -161,11 +170,3 @@ def load_translator(folder):
             f"its model {sizes}."
         )
     return Translator(model, vectorizers, max_length)
-
-
-def _read_vocabulary(path):
-    return keras.layers.TextVectorization(
-        standardize=None,
-        split="whitespace",
-        vocabulary=path.read_text(encoding="utf-8").split("\n"),
-    )

@@ -9,6 +9,7 @@ from pathlib import Path
 from d2l_attention.bahdanau import BahdanauSeq2Seq
 from d2l_attention.datasets import files
 from d2l_attention.rnnsearch import RNNSearch
+from d2l_attention.train.run_folder import RunError
 from d2l_attention.transformer import Transformer
 
 MODELS = {
@@ -60,6 +61,19 @@ class Settings:
             content = Path(path).read_bytes()
             config["corpus_sha256"] = hashlib.sha256(content).hexdigest()
         return config
+
+    def share(self, workers):
+        """Sentences of a global batch for each of some workers.
+
+        Raises:
+            RunError: If they cannot share it evenly.
+        """
+        if self.batch_size % workers:
+            raise RunError(
+                f"A global batch of {self.batch_size} cannot be shared evenly "
+                f"among {workers} workers."
+            )
+        return self.batch_size // workers
 
     def make_model(self, source_vocab_size, target_vocab_size):
         options = {}

@@ -217,6 +217,43 @@ def of_cluster(environment, addresses, index):
     return {**environment, "TF_CONFIG": json.dumps(config)}
 
 
+BROKEN = """
+import runpy
+from d2l_attention.train import loop
+
+def broken(*_, **__):
+    raise RuntimeError("a fault of this worker's own")
+
+loop.train = broken
+runpy.run_module("d2l_attention.train", run_name="__main__")
+"""
+
+
+def test_a_worker_that_breaks_ends_and_so_do_the_others(
+    command, environment, tmp_path
+):
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    whole = command(tmp_path / "run")
+    broken = [sys.executable, "-c", BROKEN, *options_of(whole)]
+    workers = [
+        subprocess.Popen(
+            words,
+            env=of_cluster(environment, addresses, index),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index, words in enumerate([whole, broken])
+    ]
+    try:
+        messages = [worker.communicate(timeout=90)[1] for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert [worker.returncode for worker in workers] == [3, 1], messages
+    assert "a fault of this worker's own" in messages[1]
+    assert "Worker 0 lost the others" in messages[0]
+
+
 def test_workers_of_different_run_folders_are_refused(
     command, environment, finished, tmp_path
 ):
