@@ -2,111 +2,91 @@
 
 The portable forms are `keras.ops.while_loop` and `slice_update`. TensorFlow's
 loop would run ten steps at a time, each with blocks of its own, and its
-`slice_update` copies the whole array: there the loop has one step at a time
-and the array is a `TensorArray`.
+`slice_update` copies the whole array: there the loop has two steps at a time,
+which is faster than one, and the array is a `TensorArray`.
 """
-
-from typing import Any, NamedTuple
 
 import keras
 from keras import ops, tree
 
 
-class Blocks(NamedTuple):
-    """How many blocks of which size, and who may see whom."""
+def clip(x, low, high):
+    """x between two bounds; `low` if x is a symbol, that nothing is known of.
 
-    queries: int  # in a block
-    keys: int
-    num_queries: Any  # blocks
-    num_keys: Any
-    offset: Any  # S − T: query t stands at key t + offset
-    causal: bool
-    mask: Any  # (b, h, t, S) in whole blocks; b, h and t may be 1; or None
-
-    @classmethod
-    def of(cls, t, s, block_size, causal, mask):
-        """For t queries and s keys; a mask as `flash_attention` takes it."""
-        (queries, num_queries), (keys, num_keys) = (
-            even_blocks(n, block_size) for n in (t, s)
-        )
-        if mask is not None:
-            mask = ops.convert_to_tensor(mask)
-            mask = mask[None] if len(mask.shape) == 2 else mask
-            mask = mask[:, None] if len(mask.shape) == 3 else mask
-            if mask.shape[2] != 1:
-                mask = pad_to(mask, 2, num_queries * queries)
-            if mask.shape[3] != 1:
-                mask = pad_to(mask, 3, num_keys * keys)
-        one_for_all = mask is not None and mask.shape[3] == 1
-        if one_for_all or not isinstance(s, int) or num_keys * keys != s:
-            present = ops.arange(num_keys * keys, dtype="int32") < s
-            present = present[None, None, None]
-            mask = present if mask is None else ops.logical_and(mask, present)
-        return cls(queries, keys, num_queries, num_keys, s - t, causal, mask)
-
-    def seen_by(self, i):
-        """Key blocks that all queries of block i see, and that any sees."""
-        if not self.causal:
-            return self.num_keys, self.num_keys
-        first = i * self.queries + self.offset + 1  # keys its first query sees
-        last = first + self.queries - 1
-        whole = ops.clip(first // self.keys, 0, self.num_keys)
-        return whole, ops.clip(-(-last // self.keys), 0, self.num_keys)
-
-    def seeing(self, j):
-        """The first query block where any sees key block j, and where all."""
-        if not self.causal:
-            return 0, 0
-        first = j * self.keys - self.offset  # the query that sees its first key
-        last = first + self.keys - 1
-        some = ops.clip(first // self.queries, 0, self.num_queries)
-        return some, ops.clip(-(-last // self.queries), 0, self.num_queries)
-
-    def scores(self, i, j, query, key, diagonal):
-        """Scores of a block, −inf where nothing may be attended."""
-        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
-        if self.mask is not None:
-            b, h, t, _ = ops.shape(self.mask)
-            everyone = self.mask.shape[2] == 1
-            start = (0, 0, 0 if everyone else i * self.queries, j * self.keys)
-            size = (b, h, 1 if everyone else self.queries, self.keys)
-            seen = ops.slice(self.mask, start, size)
-            scores = ops.where(seen, scores, -float("inf"))
-        if diagonal:
-            rows = i * self.queries + ops.arange(self.queries, dtype="int32")
-            columns = j * self.keys + ops.arange(self.keys, dtype="int32")
-            seen = columns <= rows[:, None] + self.offset
-            scores = ops.where(seen, scores, -float("inf"))
-        return scores
+    An int if all three are, on TensorFlow otherwise a tensor.
+    """
+    if all(isinstance(value, int) for value in (x, low, high)):
+        return max(low, min(x, high))
+    return ops.maximum(low, ops.minimum(x, high)) if _on_tensorflow() else low
 
 
 def even_blocks(n, block_size):
     """Size and number of blocks for n positions, equal where n is known."""
     number = -(-n // block_size)
-    size = -(-n // number) if isinstance(n, int) else block_size
-    return size, number
+    if isinstance(n, int):
+        number = max(1, number)
+        return -(-n // number), number
+    return block_size, number
+
+
+def slices_may_grow():
+    """Whether a slice in a loop may be of another size at each step.
+
+    So it may on TensorFlow, unless XLA compiles what is traced. The one place
+    that knows of that is the control flow context of the graph or of those
+    around it, and it has no public name.
+    """
+    if not _on_tensorflow():
+        return False
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    graph = tf.compat.v1.get_default_graph()
+    return not control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def first_rows(x, size):
+    """`(H, S, K)` up to row `size`, which may be known in the loop alone."""
+    if x.shape[0] == 1:  # the first rows of a matrix are not copied
+        return ops.slice(x[0], (0, 0), (size, x.shape[2]))[None]
+    return ops.slice(x, (0, 0, 0), (ops.shape(x)[0], size, x.shape[2]))
+
+
+def hide_last_triangle(scores, num_rows):
+    """−inf in the upper triangle of the last columns of `(H, n, S)`.
+
+        scores[h, t, s] = −inf where s > t + S − num_rows
+
+    TensorFlow's `set_diag` touches nothing else, a `where` copies all.
+    """
+    import tensorflow as tf
+
+    size, shape = tf.shape(scores), scores.shape
+    first = size[2] - num_rows + 1  # diagonal to be hidden
+    hidden = tf.fill([size[0], num_rows - 1, num_rows - 1], -float("inf"))
+    # Without a number for `first`, shape inference takes the many diagonals
+    # for one; without a shape it leaves them alone.
+    hidden = tf.raw_ops.PlaceholderWithDefault(input=hidden, shape=None)
+    hidden = tf.cast(hidden, scores.dtype)
+    scores = tf.linalg.set_diag(scores, hidden, k=[first, size[2] - 1])
+    return tf.ensure_shape(scores, shape)
+
+
+def with_rows_behind(x, like):
+    """`(H, s, K)` with zeros behind, in the shape `(H, S, K)` of `like`."""
+    if x.shape[1] == like.shape[1] and x.shape[1] is not None:
+        return x
+    x = ops.concatenate([x, ops.zeros_like(like)], axis=1)
+    return x[:, : ops.shape(like)[1]]
 
 
 def pad_to(x, axis, size):
     """Zeros, or False, behind an axis up to `size`."""
+    if isinstance(size, int) and size == x.shape[axis]:
+        return x
     shape = list(ops.shape(x))
     shape[axis] = size - shape[axis]
     return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
-
-
-def split(x, size):
-    """`(B, T, H, K)` in blocks of `size`, `(N, B, H, size, K)`."""
-    b, t, h, k = ops.shape(x)
-    number = -(-t // size)
-    x = ops.reshape(pad_to(x, 1, number * size), (b, number, size, h, k))
-    return ops.transpose(x, (1, 0, 3, 2, 4))
-
-
-def join(x):
-    """Blocks `(N, B, H, n, V)` as `(B, N n, H, V)`."""
-    number, b, h, size, v = ops.shape(x)
-    x = ops.transpose(x, (1, 0, 3, 2, 4))
-    return ops.reshape(x, (b, number * size, h, v))
 
 
 def pages(x, size):
@@ -155,13 +135,13 @@ def repeat(first, end, body, state):
     def step(i, *state):
         return i + 1, *body(i, *state)
 
-    start = ops.convert_to_tensor(first, "int32")
+    start, state = ops.convert_to_tensor(first, "int32"), tuple(state)
     if not _on_tensorflow():
         return ops.while_loop(condition, step, (start, *state))[1:]
     import tensorflow as tf
 
     state = (start, *state)
-    return tf.while_loop(condition, step, state, parallel_iterations=1)[1:]
+    return tf.while_loop(condition, step, state, parallel_iterations=2)[1:]
 
 
 def prefixes(combine, first, elements):
@@ -184,6 +164,16 @@ def prefixes(combine, first, elements):
         first,
         states,
     )
+
+
+def new_array(shape, dtype):
+    """An array for N blocks of a shape `(N, …)`, each yet to be written."""
+    if not _on_tensorflow():
+        return ops.zeros(shape, dtype)
+    import tensorflow as tf
+
+    known = [size if isinstance(size, int) else None for size in shape[1:]]
+    return tf.TensorArray(dtype, size=shape[0], element_shape=known)
 
 
 def array_of(blocks):

@@ -2,15 +2,15 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.efficient.blockwise import (
-    Blocks,
     array_of,
-    join,
+    new_array,
     read,
     repeat,
-    split,
     stack,
+    with_rows_behind,
     write,
 )
+from d2l_attention.efficient.flash_blocks import Blocks
 from d2l_attention.efficient.weightless import WeightlessAttention
 from d2l_attention.masking import check_mask
 import keras
@@ -24,23 +24,27 @@ def flash_attention(
     *,
     attention_mask=None,
     causal=False,
-    block_size=512,
+    block_size=None,
     return_log_sum_exp=False,
 ):
     """Softmax attention with memory that grows as T + S, not as T times S.
 
         for each block of queries, for each block of keys:
             s  = q kᵀ / √K
-            m′ = max(m, max s)
-            l  = exp(m − m′) l + Σ exp(s − m′)
-            o  = exp(m − m′) o + exp(s − m′) v
-        output = o / l,  log_sum_exp = m + log l
+            p  = softmax(s)                      # of this block alone
+            l  = log Σ exp(s)
+            l′ = log(exp(L) + exp(l))
+            o  = exp(L − l′) o + exp(l − l′) p v
+            L  = l′
+        output = o,  log_sum_exp = L
 
-    The gradient computes each block of weights again, exp(s − log_sum_exp),
-    instead of keeping them. There is no gradient of the gradient.
+    A block of queries sees all its keys at once where 2²¹ scores are enough
+    for that: then o = p v, and nothing is merged. The gradient computes the
+    weights of each block again instead of keeping them. There is no gradient
+    of the gradient.
 
     Source: Dao et al. (2022), arXiv:2205.14135; Rabe and Staats (2021),
-    arXiv:2112.05682; document 004, section 6.
+    arXiv:2112.05682; document 004, section 6, steps 5 and 6.
 
     Args:
         query: Float tensor `(B, T, H, K)`.
@@ -48,9 +52,10 @@ def flash_attention(
         value: Float tensor `(B, S, H, V)`.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`, or to
             `(B, H, T, S)` if it has four axes; True = may attend.
-        causal: Whether query t sees no key behind t + S − T; blocks that
-            nobody sees are skipped.
-        block_size: Positive int, queries and keys in a block, at most.
+        causal: Whether query t sees no key behind t + S − T. A block of
+            queries skips the keys that none of them sees.
+        block_size: Positive int, largest number of queries and of keys in a
+            block; None chooses both.
         return_log_sum_exp: If True, also return the log of the softmax's
             denominator; outputs over two sets of keys merge by it.
 
@@ -63,105 +68,177 @@ def flash_attention(
         ValueError: If `block_size` is not positive, the mask is not boolean,
             or shapes do not match.
     """
-    check_positive("block_size", block_size)
+    if block_size is not None:
+        check_positive("block_size", block_size)
     _check(query, key, value, attention_mask)
     dtype = query.dtype
     wide = "float64" if ops.dtype(query) == "float64" else "float32"
-    (t, s), scale = (ops.shape(x)[1] for x in (query, key)), key.shape[-1]
-    blocks = Blocks.of(t, s, block_size, causal, attention_mask)
-    query = ops.cast(query, wide) / scale**0.5
-    output, log_sum_exp = _attend(blocks)(
-        split(query, blocks.queries),
-        split(ops.cast(key, wide), blocks.keys),
-        split(ops.cast(value, wide), blocks.keys),
+    query, key, value = (
+        ops.transpose(ops.cast(x, wide), (0, 2, 1, 3))
+        for x in (query, key, value)
     )
-    output = ops.cast(join(output)[:, :t], dtype)
-    log_sum_exp = ops.transpose(join(log_sum_exp)[:, :t, :, 0], (0, 2, 1))
-    return (output, log_sum_exp) if return_log_sum_exp else output
+    query = query / key.shape[-1] ** 0.5
+    b, h, t, _ = ops.shape(query)
+    shape = (b, h, t, ops.shape(key)[2])
+    blocks = Blocks.of(shape, block_size, _of_four_axes(attention_mask), causal)
+    attend = _attend(blocks, return_log_sum_exp)
+    found = attend(
+        blocks.split(query, blocks.queries),
+        blocks.split(key, blocks.keys),
+        blocks.split(value, blocks.keys),
+    )
+    output, *log_sum_exp = (
+        blocks.join(x, (b, h, t, x.shape[-1])) for x in tree.flatten(found)
+    )
+    output = ops.cast(ops.transpose(output, (0, 2, 1, 3)), dtype)
+    return (output, log_sum_exp[0][..., 0]) if return_log_sum_exp else output
 
 
-def _attend(blocks):
-    """Output and log-sum-exp from blocks `(N, B, H, n, ·)`, and gradients."""
+def _of_four_axes(mask):
+    if mask is None:
+        return None
+    mask = ops.convert_to_tensor(mask)
+    mask = mask[None] if len(mask.shape) == 2 else mask
+    return mask[:, None] if len(mask.shape) == 3 else mask
+
+
+def _attend(blocks, with_log_sum_exp):
+    """Output and, if asked, log-sum-exp of blocks, with their gradients."""
 
     @ops.custom_gradient
     def attend(query, key, value):
-        output, log_sum_exp = _forward(blocks, query, key, value)
+        kept = _forward(blocks, query, key, value, with_log_sum_exp)
 
         def gradient(*upstream):
-            kept = (query, key, value, output, log_sum_exp)
-            return _backward(blocks, *kept, *tree.flatten(upstream))
+            upstream = tree.flatten(upstream)
+            return _backward(blocks, query, key, value, kept, upstream)
 
-        return (output, log_sum_exp), gradient
+        return tuple(kept) if with_log_sum_exp else kept[0], gradient
 
     return attend
 
 
-def _forward(blocks, query, key, value):
-    def attend(i, outputs, norms):
-        q = query[i]
+def _forward(blocks, query, key, value, with_log_sum_exp):
+    """Output, and log-sum-exp if asked or needed by the gradient."""
+    with_log_sum_exp = with_log_sum_exp or not blocks.whole_rows
 
-        def add(diagonal):
-            def add_block(j, m, total, o):
-                s = blocks.scores(i, j, q, key[j], diagonal)
-                highest = ops.maximum(m, ops.max(s, axis=-1, keepdims=True))
-                finite = _finite(highest)  # it is −inf while all is masked
-                p, shrink = ops.exp(s - finite), ops.exp(m - finite)
-                total = shrink * total + ops.sum(p, axis=-1, keepdims=True)
-                return highest, total, shrink * o + ops.matmul(p, value[j])
+    def attend(tile, *arrays):
+        h, i = tile // blocks.num_queries, tile % blocks.num_queries
+        q = query[tile]
 
-            return add_block
+        def attend_to(j):
+            block = h * blocks.num_keys + j
+            k, v = (blocks.keys_seen(i, x[block]) for x in (key, value))
+            scores, weights, any_seen = blocks.weights(h, i, j, q, k)
+            output = _zero_unless(any_seen, ops.matmul(weights, v))
+            if not with_log_sum_exp:
+                return (output,)
+            return output, *_sums(scores, weights, any_seen)
 
-        zeros = ops.zeros_like(q[..., :1])
-        kept = (zeros - float("inf"), zeros, zeros * value[0, :, :, :1])
-        whole, some = blocks.seen_by(i)
-        kept = repeat(0, whole, add(diagonal=False), kept)
-        if blocks.causal:
-            kept = repeat(whole, some, add(diagonal=True), kept)
-        m, total, o = kept
-        total = ops.where(total == 0.0, 1.0, total)
-        log_sum_exp = m + ops.log(total)
-        return write(outputs, i, o / total), write(norms, i, log_sum_exp)
+        def add(j, *before):
+            return _merge(before, attend_to(j))
 
-    zeros = ops.zeros_like(query[..., :1])
-    arrays = array_of(zeros * value[:1, :, :, :1]), array_of(zeros)
-    arrays = repeat(0, blocks.num_queries, attend, arrays)
-    return tuple(map(stack, arrays))
-
-
-def _backward(
-    blocks, query, key, value, output, log_sum_exp, d_output, d_log_sum_exp
-):
-    norm = _finite(log_sum_exp)
-    mean = ops.sum(d_output * output, -1, keepdims=True) - d_log_sum_exp
-
-    def attend(j, d_queries, d_keys, d_values):
-        k, v = key[j], value[j]
-
-        def add(diagonal):
-            def add_block(i, d_queries, d_key, d_value):
-                q, d_o = query[i], d_output[i]
-                p = ops.exp(blocks.scores(i, j, q, k, diagonal) - norm[i])
-                d_p = ops.matmul(d_o, ops.swapaxes(v, -1, -2))
-                d_s = p * (d_p - mean[i])
-                d_value = d_value + ops.matmul(ops.swapaxes(p, -1, -2), d_o)
-                d_key = d_key + ops.matmul(ops.swapaxes(d_s, -1, -2), q)
-                d_query = read(d_queries, i) + ops.matmul(d_s, k)
-                return write(d_queries, i, d_query), d_key, d_value
-
-            return add_block
-
-        kept = (d_queries, ops.zeros_like(k), ops.zeros_like(v))
-        some, whole = blocks.seeing(j)
-        if blocks.causal:
-            kept = repeat(some, whole, add(diagonal=True), kept)
-        d_queries, d_key, d_value = repeat(
-            whole, blocks.num_queries, add(diagonal=False), kept
+        if blocks.whole_rows:
+            output, *sums = attend_to(0)
+        else:
+            zero = ops.zeros_like(q[..., :1])
+            nothing = ops.zeros(shape[1:], q.dtype), zero - float("inf"), zero
+            output, *sums = repeat(0, blocks.key_blocks(i), add, nothing)
+        found = [output, _log_sum_exp(*sums)] if sums else [output]
+        return tuple(
+            write(array, tile, x)
+            for array, x in zip(arrays, found, strict=True)
         )
-        return d_queries, write(d_keys, j, d_key), write(d_values, j, d_value)
 
-    arrays = [array_of(ops.zeros_like(x)) for x in (query, key, value)]
-    arrays = repeat(0, blocks.num_keys, attend, arrays)
-    return tuple(map(stack, arrays))
+    shape = (*ops.shape(query)[:3], value.shape[-1])
+    arrays = [new_array(shape, query.dtype)]
+    if with_log_sum_exp:
+        arrays.append(new_array((*shape[:3], 1), query.dtype))
+    return [stack(array) for array in repeat(0, shape[0], attend, arrays)]
+
+
+def _sums(scores, weights, any_seen):
+    """Of each row the highest score m, and the sum of exp(score − m).
+
+    The largest weight is exp(m − m) divided by this sum. A row that sees no
+    key has −inf and 0.
+    """
+    highest = ops.max(scores, axis=-1, keepdims=True)
+    total = 1 / ops.max(weights, axis=-1, keepdims=True)
+    if any_seen is not None:
+        highest = ops.where(any_seen, highest, -float("inf"))
+    return highest, _zero_unless(any_seen, total)
+
+
+def _log_sum_exp(highest, total):
+    return highest + ops.log(ops.where(total == 0, 1.0, total))
+
+
+def _merge(before, block):
+    """Output, highest score and sum over the keys before and of a block."""
+    highest = ops.maximum(before[1], block[1])
+    finite = _finite(highest)  # it is −inf while nothing was seen
+    old, new = (ops.exp(m - finite) * total for _, m, total in (before, block))
+    total = old + new
+    output = old * before[0] + new * block[0]
+    return output / ops.where(total == 0, 1.0, total), highest, total
+
+
+def _backward(blocks, query, key, value, kept, upstream):
+    output, *log_sum_exp = kept
+    d_output, *d_log_sum_exp = upstream
+    mean = ops.sum(d_output * output, -1, keepdims=True)
+    if d_log_sum_exp:
+        mean = mean - d_log_sum_exp[0]
+
+    def attend(block, d_queries, d_keys, d_values):
+        h, j = block // blocks.num_keys, block % blocks.num_keys
+
+        def add(i, d_queries, d_key, d_value):
+            tile = h * blocks.num_queries + i
+            k, v = (blocks.keys_seen(i, x[block]) for x in (key, value))
+            q = query[tile]
+            scores, p, any_seen = blocks.weights(h, i, j, q, k)
+            if not blocks.whole_rows:  # this block's share of all weight
+                m, total = _sums(scores, p, any_seen)
+                p = p * total * ops.exp(m - _finite(log_sum_exp[0][tile]))
+            d_o = _zero_unless(any_seen, d_output[tile])
+            d_p = ops.matmul(d_o, ops.swapaxes(v, -1, -2))
+            d_s = p * (d_p - _zero_unless(any_seen, mean[tile]))
+            d_query = ops.matmul(d_s, k)
+            if not blocks.whole_rows:
+                d_query = d_query + read(d_queries, tile)
+            new_key = ops.matmul(ops.swapaxes(d_s, -1, -2), q)
+            new_value = ops.matmul(ops.swapaxes(p, -1, -2), d_o)
+            return (
+                write(d_queries, tile, d_query),
+                d_key + with_rows_behind(new_key, d_key),
+                d_value + with_rows_behind(new_value, d_value),
+            )
+
+        nothing = (ops.zeros_like(x[block]) for x in (key, value))
+        d_queries, d_key, d_value = repeat(
+            blocks.first_queries(j),
+            blocks.num_queries,
+            add,
+            (d_queries, *nothing),
+        )
+        return (
+            d_queries,
+            write(d_keys, block, d_key),
+            write(d_values, block, d_value),
+        )
+
+    arrays = [new_array(ops.shape(x), x.dtype) for x in (query, key, value)]
+    if not blocks.whole_rows:
+        arrays[0] = array_of(ops.zeros_like(query))  # each is added to
+    number = blocks.num_heads * blocks.num_keys
+    return tuple(map(stack, repeat(0, number, attend, arrays)))
+
+
+def _zero_unless(any_seen, x):
+    """x of the queries that see a key (None: all do), 0 of the others."""
+    return x if any_seen is None else ops.where(any_seen, x, 0.0)
 
 
 def _finite(x):
@@ -197,17 +274,19 @@ class FlashAttention(WeightlessAttention):
         num_heads: Positive int, H.
         key_dim: Positive int, K features a head.
         causal: Whether query t sees no key behind t + S − T.
-        block_size: Positive int, queries and keys in a block, at most.
+        block_size: Positive int, largest number of queries and of keys in a
+            block; None chooses both.
 
     Further args, call arguments, returns and errors: see
     `WeightlessAttention`.
     """
 
     def __init__(
-        self, num_heads, key_dim, causal=False, block_size=512, **kwargs
+        self, num_heads, key_dim, causal=False, block_size=None, **kwargs
     ):
         super().__init__(num_heads, key_dim, **kwargs)
-        check_positive("block_size", block_size)
+        if block_size is not None:
+            check_positive("block_size", block_size)
         self.causal = causal
         self.block_size = block_size
 

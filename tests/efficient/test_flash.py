@@ -8,6 +8,7 @@ from d2l_attention import (
     flash_attention,
     padding_mask,
 )
+from d2l_attention.efficient import flash_blocks
 import keras
 from keras import ops
 import numpy as np
@@ -67,6 +68,124 @@ def test_equals_attention_for_any_block_size(block_size, masked, causal, sizes):
         np.testing.assert_allclose(to_numpy(a), b, atol=2e-6)
     empty = ~np.broadcast_to(allowed, (2, 3, *sizes)).any(-1)
     assert (to_numpy(found[0]).transpose(0, 2, 1, 3)[empty] == 0).all()
+
+
+# Blocks as for long sequences, of inputs of 11 queries and 13 keys: of one
+# head and a few queries; of several heads; of some of the keys.
+LIMITS = {
+    "queries": {"SCORES": 52, "SCORES_OF_HEADS": 52},
+    "heads": {"SCORES_OF_HEADS": 600},
+    "rows": {"QUERIES": 5, "CAUSAL_QUERIES": 3, "SCORES_OF_HEADS": 1},
+    "keys": {"LONGEST_ROW": 12, "QUERIES_OF_LONGER": 5, "SCORES": 20},
+}
+
+
+@pytest.fixture(params=LIMITS)
+def small_blocks(request, monkeypatch):
+    for name, value in LIMITS[request.param].items():
+        monkeypatch.setattr(flash_blocks, name, value)
+    return request.param
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sizes", [(11, 13), (13, 11), (12, 12)])
+def test_blocks_of_long_sequences(small_blocks, masked, causal, sizes):
+    """Outputs, log-sum-exp and gradients, in whatever blocks are chosen."""
+    arrays = inputs(*sizes)
+    mask = some_mask(*sizes) if masked else np.full((2, 3, *sizes), True)
+    allowed = mask & to_numpy(causal_mask(*sizes)) if causal else mask
+    directions = [draw(2, sizes[0], 3, 5, seed=9), draw(2, 3, sizes[0], seed=9)]
+    directions[1] = directions[1] * allowed.any(-1)  # −inf has no gradient
+
+    def flash(*arrays, return_log_sum_exp=True):
+        return flash_attention(
+            *arrays,
+            attention_mask=mask if masked else None,
+            causal=causal,
+            return_log_sum_exp=return_log_sum_exp,
+        )
+
+    expected = softmax_attention(*arrays, allowed)
+    for a, b in zip(flash(*arrays), expected, strict=True):
+        np.testing.assert_allclose(to_numpy(a), b, atol=2e-6)
+    alone = flash(*arrays, return_log_sum_exp=False)
+    np.testing.assert_allclose(to_numpy(alone), expected[0], atol=2e-6)
+    found = gradients(flash, arrays, directions)
+    expected = gradients(lambda *x: dense(*x, allowed), arrays, directions)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(to_numpy(a), to_numpy(b), atol=1e-5)
+
+
+def test_small_blocks_are_what_they_are_called(small_blocks):
+    if keras.backend.backend() == "jax":
+        pytest.skip("JAX has blocks of 512 queries and keys")
+    blocks = flash_blocks.Blocks.of((2, 3, 11, 13))
+    if small_blocks == "heads":
+        assert (blocks.heads, blocks.num_heads) == (3, 2)
+    elif small_blocks == "keys":
+        assert (blocks.num_queries, blocks.num_keys) == (3, 4)
+    else:
+        assert (blocks.heads, blocks.keys) == (1, 13)
+        assert blocks.num_queries == 3
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_blocks_of_long_sequences_compile(small_blocks, jit_compile):
+    """Of lengths that are not known, forward and backward."""
+    layer = FlashAttention(3, 4, causal=True)
+    x, y = draw(2, 11, 7), draw(2, 11, 7, seed=1)
+    inputs = keras.Input((None, 7))
+    model = keras.Model(inputs, layer(inputs))
+    plain = MultiHeadAttention(3, 4)
+    plain.build(x.shape)
+    plain.set_weights(layer.get_weights())
+    expected = to_numpy(plain(x, attention_mask=causal_mask(11)))
+    model.compile("sgd", "mse", jit_compile=jit_compile)
+    found = model.predict(x, verbose=0)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    loss = np.square(expected - y).mean()
+    losses = model.fit(x, y, epochs=2, verbose=0).history["loss"]
+    assert losses[0] == pytest.approx(loss, rel=1e-4) and losses[1] < loss
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="XLA is all JAX has"
+)
+def test_only_xla_asks_for_squares():
+    import tensorflow as tf
+
+    def blocks():
+        made.append(flash_blocks.Blocks.of((1, 2, 2048, 2048)))
+        return tf.constant(0)
+
+    made = []
+    for function in (
+        blocks,
+        tf.function(blocks),
+        tf.function(blocks, jit_compile=True),
+        tf.function(tf.function(blocks), jit_compile=True),
+    ):
+        function()
+    assert [b.keys for b in made] == [2048, 2048, 512, 512]
+    assert [b.grows for b in made] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("block_size", [None, 4])
+def test_keys_that_a_block_of_queries_cannot_see_are_skipped(
+    block_size, monkeypatch
+):
+    """A NaN in a value reaches the queries that multiply it with 0."""
+    if keras.backend.backend() == "jax" and block_size is None:
+        pytest.skip("JAX has blocks of 512 queries and keys")
+    monkeypatch.setattr(flash_blocks, "CAUSAL_QUERIES", 4)
+    query, key, value = inputs(16, 16)
+    value[:, 15] = np.nan
+    found = flash_attention(
+        query, key, value, causal=True, block_size=block_size
+    )
+    hit = np.isnan(to_numpy(found)).any((0, 2, 3))
+    np.testing.assert_array_equal(hit, np.arange(16) >= 12)
 
 
 @pytest.mark.parametrize("block_size", [4, 512])
@@ -212,16 +331,17 @@ def test_inputs_of_any_length_compile():
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="reads TensorFlow's graph"
 )
-def test_no_tensor_of_all_queries_and_keys_is_ever_made():
+@pytest.mark.parametrize("causal", [False, True])
+def test_no_tensor_of_all_queries_and_keys_is_ever_made(causal):
     import tensorflow as tf
 
-    n, block = 2048, 256
+    n = 8192
 
     @tf.function
     def train(query, key, value):
         with tf.GradientTape() as tape:
             tape.watch((query, key, value))
-            output = flash_attention(query, key, value, block_size=block)
+            output = flash_attention(query, key, value, causal=causal)
         return tape.gradient(output, (query, key, value))
 
     spec = tf.TensorSpec((1, n, 2, 16))
@@ -233,7 +353,7 @@ def test_no_tensor_of_all_queries_and_keys_is_ever_made():
             for tensor in operation.outputs:
                 size = tensor.shape.num_elements()
                 largest = max(largest, size or 0)
-    assert largest <= 2 * max(block * block, n * 16)
+    assert largest <= flash_blocks.SCORES < n * n / 30
 
 
 def check(make_layer, **arguments):
