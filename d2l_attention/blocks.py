@@ -4,6 +4,7 @@ Post-norm, as in the paper and the documents: norm(x + f(x)).
 """
 
 from d2l_attention._checks import check_positive, check_rate
+from d2l_attention.efficient.blockwise import over_written
 from d2l_attention.masking import causal_mask
 from d2l_attention.multi_head import MultiHeadAttention
 import keras
@@ -306,10 +307,21 @@ class TransformerDecoderBlock(_TransformerBlock):
             name: ops.slice_update(cache[name], (0, position, 0, 0), new)
             for name, new in written.items()
         }
-        slots = ops.arange(cache["key"].shape[1], dtype="int32")
-        seen = (slots <= position)[None]  # (T, S) with T = 1
-        output, weights = self._transform(x, cache, seen, memory, memory_mask)
-        return output, weights, cache
+        attention, size = self.self_attention, cache["key"].shape[1]
+        query, slots = (
+            attention.project_query(x),
+            ops.arange(size, dtype="int32"),
+        )
+
+        def attend(n):
+            key, value = (cache[name][:, :n] for name in ("key", "value"))
+            seen = (slots[:n] <= position)[None]  # (T, S) with T = 1
+            return attention.attend(query, key, value, seen)[0]
+
+        y = over_written(attend, position + 1, size)
+        x = self.self_attention_norm(x, y)
+        x, weights = self._read_memory(x, memory, memory_mask)
+        return x, weights, cache
 
     def call(
         self,
@@ -324,42 +336,35 @@ class TransformerDecoderBlock(_TransformerBlock):
             "value": self.self_attention.project_value(x),
         }
         past = causal_mask(ops.shape(x)[1])
-        memory = self.memorize(encoded)
-        output, weights = self._transform(
-            x, own, past, memory, encoded_mask, training
+        attention = self.self_attention
+        y, own_weights = attention.attend(
+            attention.project_query(x),
+            own["key"],
+            own["value"],
+            past,
+            training,
         )
-        return (output, weights) if return_attention_scores else output
+        x = self.self_attention_norm(x, y, training=training)
+        x, memory_weights = self._read_memory(
+            x, self.memorize(encoded), encoded_mask, training
+        )
+        weights = {
+            "self_attention": own_weights,
+            "cross_attention": memory_weights,
+        }
+        return (x, weights) if return_attention_scores else x
 
-    def _transform(
-        self, x, own, own_mask, memory, memory_mask=None, training=None
-    ):
-        """Queries x attend to their own past, then to the memory."""
+    def _read_memory(self, x, memory, memory_mask=None, training=None):
+        """Cross-attention and the net: output, and weights of the memory."""
         if memory_mask is not None:
             memory_mask = memory_mask[:, None]  # the same for every query
-        weights = {}
-        for name, attention, norm, source, mask in (
-            (
-                "self_attention",
-                self.self_attention,
-                self.self_attention_norm,
-                own,
-                own_mask,
-            ),
-            (
-                "cross_attention",
-                self.cross_attention,
-                self.cross_attention_norm,
-                memory,
-                memory_mask,
-            ),
-        ):
-            y, weights[name] = attention.attend(
-                attention.project_query(x),
-                source["key"],
-                source["value"],
-                mask,
-                training,
-            )
-            x = norm(x, y, training=training)
-        x = self.ffn_norm(x, self.ffn(x), training=training)
-        return x, weights
+        attention = self.cross_attention
+        y, weights = attention.attend(
+            attention.project_query(x),
+            memory["key"],
+            memory["value"],
+            memory_mask,
+            training,
+        )
+        x = self.cross_attention_norm(x, y, training=training)
+        return self.ffn_norm(x, self.ffn(x), training=training), weights

@@ -155,7 +155,8 @@ class BeamDecoder(_Decoder):
             return ops.logical_not(ops.all(_ended(ids, self.end_id)))
 
         def body(t, tokens, totals, ids, state):
-            logits, state = self.model.step(ops.reshape(tokens, (-1,)), state)
+            before = state
+            logits, state = self.model.step(ops.reshape(tokens, (-1,)), before)
             log_p = ops.log_softmax(_forbid_padding(logits), axis=-1)
             vocab_size = log_p.shape[-1]
             log_p = ops.reshape(log_p, (-1, width, vocab_size))
@@ -171,11 +172,19 @@ class BeamDecoder(_Decoder):
             best = ops.cast(best, "int32")
             tokens = best % vocab_size
             rows = ops.reshape(first + best // vocab_size, (-1,))
-            ids, state = tree.map_structure(
-                lambda x: ops.take(x, rows, axis=0),
-                (ops.reshape(ids, (-1, self.max_length)), state),
+            ids = ops.take(
+                ops.reshape(ids, (-1, self.max_length)), rows, axis=0
             )
             ids = ops.reshape(ids, (-1, width, self.max_length))
+            # What a step hands on as it was is the same for all beams of a
+            # sentence: it began so.
+            state = tree.map_structure(
+                lambda old, new: (
+                    new if new is old else ops.take(new, rows, axis=0)
+                ),
+                before,
+                state,
+            )
             ids = ops.where(steps == t, tokens[..., None], ids)
             return t + 1, tokens, totals, ids, state
 

@@ -2,6 +2,7 @@
 
 from d2l_attention._checks import check_positive, check_room
 from d2l_attention.blocks import TransformerEncoderBlock
+from d2l_attention.efficient.blockwise import over_written
 from d2l_attention.efficient.multi_query import GroupedQueryAttention
 from d2l_attention.efficient.paged import (
     contiguous_cache,
@@ -80,10 +81,14 @@ class CausalBlock(TransformerEncoderBlock):
             attention.project_value(x),
         )
         key, value = read_cache(cache)
-        slots = ops.arange(ops.shape(key)[1], dtype="int32")
-        seen = slots <= positions[..., None]  # (B, T, S)
-        query = attention.project_query(x)
-        y, _ = attention.attend(query, key, value, seen)
+        size, query = key.shape[1], attention.project_query(x)
+        slots = ops.arange(size, dtype="int32")
+
+        def attend(n):
+            seen = slots[:n] <= positions[..., None]  # (B, T, S)
+            return attention.attend(query, key[:, :n], value[:, :n], seen)[0]
+
+        y = over_written(attend, ops.max(positions) + 1, size)
         x = self.self_attention_norm(x, y)
         return self.ffn_norm(x, self.ffn(x)), cache
 

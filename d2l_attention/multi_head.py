@@ -10,6 +10,7 @@ from keras import ops
 
 # Up to so many multiplications, adding up products beats a matrix product.
 SMALL = 6_000
+LONG = 256  # keys
 
 
 def multi_head_scores(query, key):
@@ -24,7 +25,8 @@ def multi_head_scores(query, key):
 
 def multi_head_sum(weights, value):
     """Weighted sums of every head, `(B, S, H, V)` to `(B, T, H, V)`."""
-    if _is_small(weights.shape[2], value.shape[1], value.shape[3]):
+    sizes = (weights.shape[2], value.shape[1], value.shape[3])
+    if _is_small(*sizes) and not _is_long(value.shape[1]):
         weights = ops.transpose(weights, (0, 2, 3, 1))
         return ops.sum(weights[..., None] * value[:, None], axis=2)
     return ops.einsum("bhts,bshv->bthv", weights, value)
@@ -40,6 +42,11 @@ def _is_small(num_queries, num_keys, features):
     # An unknown length is None, or a symbol to JAX: it has no answer to `<=`.
     known = all(isinstance(size, int) for size in sizes)
     return num_queries == 1 or known and math.prod(sizes) <= SMALL
+
+
+def _is_long(num_keys):
+    """Whether a matrix product sums values faster even for one query."""
+    return isinstance(num_keys, int) and num_keys >= LONG
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

@@ -1,7 +1,12 @@
 import itertools
 
 from contract import to_numpy
-from d2l_attention import BeamDecoder, GreedyDecoder
+from d2l_attention import (
+    BeamDecoder,
+    GreedyDecoder,
+    LanguageModel,
+    Transformer,
+)
 import keras
 from keras import ops
 import numpy as np
@@ -165,3 +170,69 @@ def test_numbers_that_make_no_sense_are_named(bad):
     options = {"start_id": START, "end_id": END, "max_length": 9, **bad}
     with pytest.raises(ValueError, match=f"{name}={value}"):
         BeamDecoder(make(MODELS[1]), **options)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("kind", [Transformer, LanguageModel])
+def test_long_caches_are_read_as_far_as_they_are_written(kind, jit_compile):
+    """Each of 140 tokens is the likeliest of a pass without a cache."""
+    keras.utils.set_random_seed(0)
+    vocabularies = (11,) * (2 if kind is Transformer else 1)
+    model = kind(*vocabularies, 8, 1, num_heads=2, max_length=150)
+    source = np.array([[5, 3, 9, 2], [7, 1, 4, 8]], "int32")
+    decoder = GreedyDecoder(model, START, 10**6, 140)
+    decoder.compile(jit_compile=jit_compile)
+    ids = decoder.predict(source, verbose=0)
+    target = np.insert(ids[:, :-1], 0, START, axis=1)
+    if kind is Transformer:
+        logits = model({"source": source, "target": target})
+    else:
+        logits = model(np.concatenate([source, target], axis=1))[:, 4:]
+    logits = to_numpy(logits)[..., 1:]
+    assert len(np.unique(ids)) > 3  # more than one word again and again
+    chosen = np.take_along_axis(logits, ids[..., None] - 1, -1)[..., 0]
+    np.testing.assert_allclose(chosen, logits.max(-1), atol=1e-5)
+
+
+class Bigrams(keras.Model):
+    """Logits from a table that a step hands on, and from words so far."""
+
+    def __init__(self, copies):
+        super().__init__()
+        table = np.random.default_rng(0).normal(size=(1, 7, 7))
+        self.table = ops.convert_to_tensor(table, "float32")
+        self.copies = copies
+        self.built = True
+
+    def start(self, source):
+        batch = ops.shape(source)[0]
+        return {
+            "table": ops.repeat(self.table, batch, axis=0),
+            "words": ops.zeros((batch, 7)),
+        }
+
+    def step(self, token, state):
+        words = state["words"] + ops.one_hot(token, 7)
+        logits = ops.einsum("bij,bj->bi", state["table"], words)
+        table = state["table"] + 0.0 if self.copies else state["table"]
+        return logits, {"table": table, "words": words}
+
+
+def test_beams_share_what_a_step_hands_on(monkeypatch):
+    """It is not sorted by beams, and the sentences are the same."""
+    from d2l_attention import decoding
+
+    ranks, take = [], ops.take
+
+    def spy(x, *arguments, **options):
+        ranks.append(len(x.shape))
+        return take(x, *arguments, **options)
+
+    monkeypatch.setattr(decoding.ops, "take", spy)
+    source, answers, tables = np.ones((3, 2), "int32"), [], []
+    for copies in (False, True):
+        decoder = BeamDecoder(Bigrams(copies), START, END, 5, width=3)
+        answers.append(to_numpy(decoder(source)))
+        tables.append(ranks.count(3))
+    np.testing.assert_array_equal(*answers)
+    assert tables[0] == 0 < tables[1]

@@ -6,6 +6,8 @@ loop would run ten steps at a time, each with blocks of its own, and its
 which is faster than one, and the array is a `TensorArray`.
 """
 
+from functools import partial
+
 import keras
 from keras import ops, tree
 
@@ -43,6 +45,22 @@ def slices_may_grow():
 
     graph = tf.compat.v1.get_default_graph()
     return not control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def over_written(attend, length, size):
+    """attend(n) over the first n ≥ `length` of `size` slots.
+
+    Where slices cannot grow there are up to 16 branches, each with an n of
+    its own, at least 64 slots apart.
+    """
+    if slices_may_grow():
+        return attend(length)
+    step = max(64, -(-size // 16))
+    ends = [*range(step, size, step), size]
+    if len(ends) == 1:
+        return attend(size)
+    branches = [partial(attend, n) for n in ends]
+    return ops.switch((length - 1) // step, branches)
 
 
 def first_rows(x, size):
