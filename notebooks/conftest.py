@@ -1,7 +1,42 @@
-"""nbval: what a second run of a notebook must reproduce."""
+"""nbval: what a second run must reproduce, and which notebooks run first."""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
 
 # Native log lines and warnings differ between machines; svg never repeats.
 SKIPPED = ("stderr", "image/svg+xml")
+
+# Seconds to run on two cores, as the chapters say; the others take a minute.
+SECONDS = {
+    "03_masked_softmax": 30,
+    "05_bahdanau": 90,
+    "06_multi_head": 30,
+    "08_transformer": 110,
+    "10_rnnsearch": 90,
+    "14_graph_attention": 30,
+    "16_multi_query": 70,
+    "19_linformer": 30,
+    "22_reformer": 30,
+    "26_scaling_out": 70,
+}
+
+
+def pytest_configure(config):
+    # pytest-xdist would begin with the notebooks of most cells.
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """The longest first, so that no worker waits long for the last one."""
+
+    def seconds(item):
+        return SECONDS.get(item.path.stem, 60)
+
+    here = [item for item in items if item.path.parent == FOLDER]
+    others = [item for item in items if item.path.parent != FOLDER]
+    items[:] = others + sorted(here, key=seconds, reverse=True)
 
 
 def pytest_collectstart(collector):

@@ -176,6 +176,15 @@ def gradients(layer, query, arguments, direction):
     return tape.gradient(total, variables) if variables else []
 
 
+def compile_for_training(model, optimizer, loss):
+    """With XLA; the optimizer's variables are made at once.
+
+    Made in the first step, they would have TensorFlow trace it twice.
+    """
+    model.compile(optimizer, loss, jit_compile=True)
+    model.optimizer.build(model.trainable_variables)
+
+
 def input_gradients(function, *inputs):
     """Of the sum of a function of arrays, for each of them."""
     if keras.backend.backend() == "jax":

@@ -107,6 +107,7 @@ def test_the_weights_asked_for_are_of_this_pass():
     }
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize("block", BLOCKS)
 def test_bad_sizes_are_refused(block):
     with pytest.raises(ValueError, match="num_heads=5, dim=12"):
@@ -122,6 +123,7 @@ def test_bad_sizes_are_refused(block):
         make(block)(*inputs)
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize("block", BLOCKS)
 def test_saved_and_loaded_it_is_the_same(block, tmp_path):
     inputs = [keras.Input((None, 12)) for _ in range(BLOCKS.index(block) + 1)]

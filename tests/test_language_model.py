@@ -1,6 +1,6 @@
 """A model of one stack: its future is hidden, its cache changes nothing."""
 
-from contract import to_numpy
+from contract import compile_for_training, to_numpy
 from d2l_attention import (
     GreedyDecoder,
     GroupedQueryAttention,
@@ -55,6 +55,7 @@ def test_later_tokens_move_no_earlier_logits(options, asked):
     assert np.abs(before[1, 4:] - after[1, 4:]).min(-1).max() > 1e-4
 
 
+@pytest.mark.backend_free
 def test_tokens_without_room_are_refused():
     model = make(max_length=12)
     with pytest.raises(ValueError, match="13 tokens.*12 positions"):
@@ -108,7 +109,10 @@ def generate(model, prompts, caches=None, num_tokens=6):
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("block_size", [1, 3, 4, 32])
+@pytest.mark.parametrize(
+    "block_size",
+    [4, *(pytest.param(n, marks=pytest.mark.backend_free) for n in (1, 3, 32))],
+)
 def test_generation_through_pages_equals_that_through_one_piece(
     options, block_size
 ):
@@ -154,11 +158,8 @@ def test_the_greedy_decoder_continues_prompts():
 
 def test_trains_saves_and_loads(tmp_path):
     model = make(dropout=0.1, num_kv_heads=2)
-    model.compile(
-        "adam",
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=True,
-    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    compile_for_training(model, "adam", loss)
     data = np.tile(IDS, (16, 1))
     history = model.fit(data[:, :-1], data[:, 1:], epochs=8, verbose=0)
     losses = history.history["loss"]
@@ -179,6 +180,7 @@ def test_half_precision(dtype):
     assert np.isfinite(to_numpy(logits)).all()
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize(
     "name", ["vocab_size", "dim", "num_layers", "num_heads", "max_length"]
 )
@@ -196,6 +198,7 @@ def test_the_prompt_may_be_the_first_that_a_model_sees():
     assert len(model.weights) == len(make(num_layers=1).weights)
 
 
+@pytest.mark.backend_free
 def test_too_many_tokens_are_refused():
     with pytest.raises(ValueError, match="17 positions"):
         make()(np.ones((2, 18), "int32"))

@@ -1,6 +1,6 @@
 """What every sequence-to-sequence model must do; each model is a parameter."""
 
-from contract import to_numpy
+from contract import compile_for_training, to_numpy
 from d2l_attention import (
     BahdanauSeq2Seq,
     FixedContextSeq2Seq,
@@ -27,6 +27,7 @@ def make(model, **options):
     return model
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize("model", MODELS)
 def test_dropout_of_everything_is_refused(model):
     with pytest.raises(ValueError, match="dropout=1.0"):
@@ -110,10 +111,10 @@ def test_asking_for_weights_never_changes_the_logits(model):
 def test_it_trains_compiled_and_every_weight_moves(model, policy):
     model = make(model, dtype=policy, dropout=0.1)
     before = [to_numpy(w) for w in model.trainable_weights]
-    model.compile(
+    compile_for_training(
+        model,
         keras.optimizers.Adam(0.05),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=True,
     )
     history = model.fit(INPUTS, TARGET, epochs=20, verbose=0).history["loss"]
     assert np.isfinite(history).all() and history[-1] < 0.7 * history[0]
@@ -121,6 +122,7 @@ def test_it_trains_compiled_and_every_weight_moves(model, policy):
         assert not np.array_equal(to_numpy(weight), old), weight.path
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize("model", MODELS)
 def test_saved_and_loaded_it_is_the_same(model, tmp_path):
     model = make(model, dropout=0.25)
@@ -149,6 +151,7 @@ def test_unknown_batch_and_lengths_build(model):
     )
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", ["dim", "num_layers"])
 def test_sizes_must_be_positive(model, name):

@@ -109,6 +109,7 @@ def test_the_memory_is_projected_once_and_the_cache_is_reserved():
     }
 
 
+@pytest.mark.backend_free
 @pytest.mark.parametrize("decoder", [GreedyDecoder, BeamDecoder])
 def test_saved_and_loaded_it_translates_alike(decoder, tmp_path):
     model = make(max_length=9)

@@ -1,6 +1,11 @@
 """What the layers of linear cost share: saving, compiling, no n × n tensor."""
 
-from contract import check_mask_of_keras, draw, to_numpy
+from contract import (
+    check_mask_of_keras,
+    compile_for_training,
+    draw,
+    to_numpy,
+)
 from d2l_attention import (
     LinformerAttention,
     LongformerAttention,
@@ -49,7 +54,7 @@ def test_saves_compiles_and_trains(name, dtype, tmp_path):
     assert model.outputs[0].shape == (None, None, 7)
     compute = dtype.removeprefix("mixed_")
     assert model.outputs[0].dtype == compute
-    model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=True)
+    compile_for_training(model, keras.optimizers.Adam(0.01), "mse")
     x = draw(8, 37, 7)
     losses = model.fit(x, x, epochs=5, verbose=0).history["loss"]
     assert losses[-1] < losses[0]

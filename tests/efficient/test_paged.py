@@ -199,6 +199,7 @@ OPERATION = st.tuples(
 )
 
 
+@pytest.mark.backend_free
 @settings(max_examples=40, deadline=None)
 @given(st.lists(OPERATION, max_size=25), st.integers(1, 4))
 def test_any_history_is_that_of_plain_lists(history, block_size):

@@ -1,5 +1,11 @@
-"""Real runs: one worker or two, killed, continued, and asked to translate."""
+"""Real runs: one worker or two, killed, continued, and asked to translate.
 
+A process of its own takes seconds to start. It is used where it is killed,
+where it is one of several, and once for each command; elsewhere the commands'
+`main` runs in this process.
+"""
+
+import argparse
 import io
 import json
 import os
@@ -11,11 +17,15 @@ import sys
 import time
 
 from d2l_attention.train.__main__ import main as train
+from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.launch import free_ports
+from d2l_attention.train.loop import Trainer
+from d2l_attention.train.settings import add_arguments, from_arguments
 from d2l_attention.translate import main as translate
 import numpy as np
 import psutil
 import pytest
+import tensorflow as tf
 
 TRANSLATE = [sys.executable, "-m", "d2l_attention.translate"]
 
@@ -30,22 +40,22 @@ def runs(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
 
 
-def test_two_workers_lose_what_one_loses(command, finish, losses, runs):
-    one, two = runs / "one", runs / "two"
-    finish(command(one))
-    finish([*command(two), "--workers=2"])
-    first, second = losses(one), losses(two)
+@pytest.fixture
+def finished(command, runs):
+    run = runs / "one"
+    if not (run / "scores.json").exists():
+        assert train(options_of(command(run))) == 0
+    return run
+
+
+def test_two_workers_lose_what_one_loses(
+    command, finish, finished, losses, runs
+):
+    finish([*command(runs / "two"), "--workers=2"])
+    first, second = losses(finished), losses(runs / "two")
     assert len(first) == len(second) >= 20
     np.testing.assert_allclose(first[:20], second[:20], rtol=1e-5)
     assert first[-1] < first[0] - 0.2
-
-
-@pytest.fixture
-def finished(command, finish, runs):
-    run = runs / "one"
-    if not (run / "scores.json").exists():
-        finish(command(run))
-    return run
 
 
 def test_a_finished_run_holds_what_it_says(finished):
@@ -62,17 +72,16 @@ def test_a_finished_run_holds_what_it_says(finished):
     assert not [n for n in os.listdir(finished) if n.startswith(".")]
 
 
-def test_translates_a_text_and_lines(finished, finish, tmp_path):
+def test_translates_a_text_and_lines(finished, finish, tmp_path, capsys):
     heatmap = tmp_path / "map.html"
-    done = finish(
-        [*TRANSLATE, finished, "The red cup.", f"--heatmap={heatmap}"]
-    )
-    assert len(done.stdout.splitlines()) == 1
+    arguments = [str(finished), "The red cup.", f"--heatmap={heatmap}"]
+    assert translate(arguments) == 0
+    (translation,) = capsys.readouterr().out.splitlines()
     assert "<html" in heatmap.read_text(encoding="utf-8").lower()
     texts = "The red cup.\n\nI see you.\n"
     lines = finish([*TRANSLATE, finished], input=texts).stdout.splitlines()
     assert len(lines) == 3
-    assert lines[0] == done.stdout.strip()
+    assert lines[0] == translation
     assert lines[1] == ""
 
 
@@ -119,11 +128,9 @@ def test_a_heatmap_that_cannot_be_written_is_named(finished, tmp_path, capsys):
     assert path in capsys.readouterr().err
 
 
-def test_the_same_command_again_changes_nothing(
-    finished, command, finish, capsys
-):
+def test_the_same_command_again_changes_nothing(finished, command, capsys):
     before = (finished / "history.csv").read_bytes()
-    finish(command(finished))
+    assert train(options_of(command(finished))) == 0
     assert (finished / "history.csv").read_bytes() == before
     assert train(options_of(command(finished, dim=32))) == 2
     assert "dim: 16 there, 32 now" in capsys.readouterr().err
@@ -166,7 +173,7 @@ def test_killed_and_continued_is_undisturbed_bit_for_bit(
     command, start, finish, losses, tmp_path
 ):
     options = {"dropout": 0.2, "epochs": 4}
-    finish(command(tmp_path / "calm", **options))
+    assert train(options_of(command(tmp_path / "calm", **options))) == 0
     process = start(command(tmp_path / "killed", **options))
     wait_until((tmp_path / "killed" / "checkpoint").exists, process)
     process.kill()
@@ -181,12 +188,23 @@ def test_killed_and_continued_is_undisturbed_bit_for_bit(
     assert tables[0] == tables[1]
 
 
+def first_losses(options, steps):
+    """What an undisturbed run loses in its first steps, in this process."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    add_arguments(parser)
+    settings = from_arguments(parser.parse_known_args(options)[0])
+    corpus = Corpus(settings)
+    trainer = Trainer(settings, corpus, tf.distribute.get_strategy())
+    return [trainer.step(*ids) for _, ids in corpus.batches(0, steps)]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no kill -9")
 def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
-    command, start, finish, losses, tmp_path
+    command, start, losses, tmp_path
 ):
-    run, calm, options = tmp_path / "run", tmp_path / "calm", {"epochs": 20}
-    launcher = start([*command(run, **options), "--workers=2"])
+    run = tmp_path / "run"
+    words = command(run, epochs=20)
+    launcher = start([*words, "--workers=2"])
     wait_until((run / "checkpoint").exists, launcher)
     workers = psutil.Process(launcher.pid).children()
     workers.sort(key=lambda p: p.pid)
@@ -199,16 +217,16 @@ def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
     step = len(losses(run))
     assert step >= 5
     # The same command goes on from there; it need not go to the end.
-    launcher = start([*command(run, **options), "--workers=2"])
+    launcher = start([*words, "--workers=2"])
     wait_until(lambda: len(losses(run)) >= step + 20, launcher)
     # Nor do workers outlive a launcher that cannot say good-bye.
     workers = psutil.Process(launcher.pid).children()
     launcher.kill()
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert len(workers) == 2 and not alive
-    finish(command(calm, **options))
     found = losses(run)
-    np.testing.assert_allclose(found, losses(calm)[: len(found)], rtol=1e-4)
+    calm = first_losses(options_of(words), len(found))
+    np.testing.assert_allclose(found, calm, rtol=1e-4)
 
 
 def of_cluster(environment, addresses, index):
@@ -277,20 +295,15 @@ def test_workers_of_different_run_folders_are_refused(
     assert "goes on from step 0, others from another" in messages[1]
 
 
-def test_a_port_in_use_is_named(command, environment, tmp_path):
+def test_a_port_in_use_is_named(command, monkeypatch, tmp_path, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = subprocess.run(
-            command(tmp_path / "run"),
-            env=of_cluster(environment, [address, "127.0.0.1:1"], 0),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-    assert done.returncode == 2
-    assert f"cannot listen on {address}" in done.stderr
+        cluster = of_cluster({}, [address, "127.0.0.1:1"], 0)
+        monkeypatch.setenv("TF_CONFIG", cluster["TF_CONFIG"])
+        assert train(options_of(command(tmp_path / "run"))) == 2
+    assert f"cannot listen on {address}" in capsys.readouterr().err
 
 
 def test_a_batch_that_cannot_be_shared_is_refused(command, tmp_path, capsys):

@@ -1,6 +1,11 @@
 """Queries and keys in a context: gates, means, and no leak."""
 
-from contract import check_mask_of_keras, draw, to_numpy
+from contract import (
+    check_mask_of_keras,
+    compile_for_training,
+    draw,
+    to_numpy,
+)
 from d2l_attention import (
     ContextAttention,
     ContextGate,
@@ -219,8 +224,7 @@ def test_saves_compiles_and_trains(name, dtype, tmp_path):
         keras.backend.standardize_dtype(y.dtype) for y in model(x)
     ]
     trained = keras.Model(inputs, model.outputs[0])
-    optimizer = keras.optimizers.Adam(0.02)
-    trained.compile(optimizer, "mse", jit_compile=True)
+    compile_for_training(trained, keras.optimizers.Adam(0.02), "mse")
     losses = trained.fit(x, x, epochs=5, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
     trained.save(tmp_path / "model.keras")

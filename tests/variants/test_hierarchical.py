@@ -1,6 +1,6 @@
 """Pooling with a learned query, and documents of sentences of words."""
 
-from contract import draw, to_numpy
+from contract import compile_for_training, draw, to_numpy
 from d2l_attention import AttentionPooling, HierarchicalAttentionNetwork
 import keras
 import numpy as np
@@ -88,7 +88,7 @@ def test_words_and_sentences_have_an_order():
 def test_it_trains_compiled_every_weight_moves_and_it_is_saved(tmp_path):
     model = make()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=True)
+    compile_for_training(model, "adam", loss)
     before = model.get_weights()
     model.fit(IDS, np.array([0, 2]), verbose=0)
     assert all(

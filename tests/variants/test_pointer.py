@@ -1,6 +1,6 @@
 """Pointers: by hand, masked, equivariant, of any length."""
 
-from contract import draw, to_numpy
+from contract import compile_for_training, draw, to_numpy
 from d2l_attention import PointerNetwork
 import keras
 import numpy as np
@@ -91,11 +91,8 @@ def test_padding_is_never_chosen_and_moves_nothing():
 
 def test_it_trains_compiled_on_other_lengths_and_is_saved(tmp_path):
     model = make()
-    model.compile(
-        "adam",
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=True,
-    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    compile_for_training(model, "adam", loss)
     before = model.get_weights()
     model.fit(INPUTS, PLACES, verbose=0)
     assert all(
