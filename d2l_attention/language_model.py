@@ -81,7 +81,7 @@ class CausalBlock(TransformerEncoderBlock):
             attention.project_value(x),
         )
         key, value = read_cache(cache)
-        size, query = key.shape[1], attention.project_query(x)
+        size, query = ops.shape(key)[1], attention.project_query(x)
         slots = ops.arange(size, dtype="int32")
 
         def attend(n):
