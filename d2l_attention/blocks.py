@@ -308,10 +308,8 @@ class TransformerDecoderBlock(_TransformerBlock):
             for name, new in written.items()
         }
         attention, size = self.self_attention, cache["key"].shape[1]
-        query, slots = (
-            attention.project_query(x),
-            ops.arange(size, dtype="int32"),
-        )
+        query = attention.project_query(x)
+        slots = ops.arange(size, dtype="int32")
 
         def attend(n):
             key, value = (cache[name][:, :n] for name in ("key", "value"))
@@ -331,17 +329,12 @@ class TransformerDecoderBlock(_TransformerBlock):
         return_attention_scores=False,
         training=None,
     ):
-        own = {
-            "key": self.self_attention.project_key(x),
-            "value": self.self_attention.project_value(x),
-        }
-        past = causal_mask(ops.shape(x)[1])
         attention = self.self_attention
         y, own_weights = attention.attend(
             attention.project_query(x),
-            own["key"],
-            own["value"],
-            past,
+            attention.project_key(x),
+            attention.project_value(x),
+            causal_mask(ops.shape(x)[1]),
             training,
         )
         x = self.self_attention_norm(x, y, training=training)

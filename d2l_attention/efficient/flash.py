@@ -80,7 +80,7 @@ def flash_attention(
     query = query / key.shape[-1] ** 0.5
     b, h, t, _ = ops.shape(query)
     shape = (b, h, t, ops.shape(key)[2])
-    blocks = Blocks.of(shape, block_size, _of_four_axes(attention_mask), causal)
+    blocks = Blocks.of(shape, block_size, attention_mask, causal)
     attend = _attend(blocks, return_log_sum_exp)
     found = attend(
         blocks.split(query, blocks.queries),
@@ -92,14 +92,6 @@ def flash_attention(
     )
     output = ops.cast(ops.transpose(output, (0, 2, 1, 3)), dtype)
     return (output, log_sum_exp[0][..., 0]) if return_log_sum_exp else output
-
-
-def _of_four_axes(mask):
-    if mask is None:
-        return None
-    mask = ops.convert_to_tensor(mask)
-    mask = mask[None] if len(mask.shape) == 2 else mask
-    return mask[:, None] if len(mask.shape) == 3 else mask
 
 
 def _attend(blocks, with_log_sum_exp):

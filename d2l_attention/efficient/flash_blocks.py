@@ -74,12 +74,16 @@ class Blocks(NamedTuple):
         )
 
     def _whole_blocks(self, mask, num_keys):
-        """The mask, False where blocks reach beyond queries and keys."""
+        """The mask in four axes, False beyond all queries and keys."""
         keys = self.num_keys * self.keys
-        if mask is not None and mask.shape[2] != 1:
-            mask = pad_to(mask, 2, self.num_queries * self.queries)
-        if mask is not None and mask.shape[3] != 1:
-            mask = pad_to(mask, 3, keys)
+        if mask is not None:
+            mask = ops.convert_to_tensor(mask)
+            mask = mask[None] if len(mask.shape) == 2 else mask
+            mask = mask[:, None] if len(mask.shape) == 3 else mask
+            if mask.shape[2] != 1:
+                mask = pad_to(mask, 2, self.num_queries * self.queries)
+            if mask.shape[3] != 1:
+                mask = pad_to(mask, 3, keys)
         if self.whole_rows or (isinstance(keys, int) and keys == num_keys):
             return mask
         present = (ops.arange(keys, dtype="int32") < num_keys)[None, None, None]
