@@ -43,9 +43,7 @@ def chrf(hypotheses, references, num_bootstrap=1000):
 
     Source: Popović (2015); computed by `sacrebleu.metrics.CHRF`.
     """
-    from sacrebleu.metrics import CHRF
-
-    return _score(CHRF(), hypotheses, references, num_bootstrap)
+    return _score(_make_chrf(), hypotheses, references, num_bootstrap)
 
 
 def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
@@ -79,6 +77,23 @@ def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
     )
     _, results = test()
     return results["BLEU"][1].p_value
+
+
+def _make_chrf():
+    """sacrebleu's chrF, whose bootstrap also works where a resample scores 0.
+
+    sacrebleu 2.6 hands float32 statistics to its score, which answers with a
+    float for 0 and a float32 otherwise, and cannot average the two.
+    """
+    from sacrebleu.metrics import CHRF
+
+    class FloatCHRF(CHRF):
+        def _compute_score_from_stats(self, statistics):
+            return super()._compute_score_from_stats(
+                [float(x) for x in statistics]
+            )
+
+    return FloatCHRF()
 
 
 def _score(metric, hypotheses, references, num_bootstrap):

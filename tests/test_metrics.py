@@ -55,6 +55,17 @@ def test_the_bootstrap_tells_a_difference_from_none():
 
 
 @pytest.mark.parametrize("score", [bleu, chrf])
+def test_a_resample_without_any_match_scores_zero(score):
+    """One sentence of five is right: a third of all resamples miss it."""
+    hypotheses = ["the cat sat down"] + ["q"] * 4
+    references = ["the cat sat down"] + ["w"] * 4
+    found = score(hypotheses, references)
+    assert found.score > 0
+    assert found.low < found.score < found.high
+    assert all(type(x) is float for x in found)
+
+
+@pytest.mark.parametrize("score", [bleu, chrf])
 def test_lists_of_different_lengths_are_refused(score):
     with pytest.raises(ValueError, match="1 hypotheses, 2 references"):
         score(["a"], ["a", "b"])

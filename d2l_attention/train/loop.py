@@ -91,6 +91,11 @@ class Trainer:
         for name, variable in variables.items():
             variable.assign(arrays[name])
 
+    def is_finite(self):
+        """Whether no variable has become NaN or infinite."""
+        arrays = (v.numpy() for v in self.variables().values())
+        return all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
+
     def step(self, source, target):
         """The loss of a global batch, and the model one step further."""
         tokens = np.float32((target[:, 1:] != 0).sum())
@@ -178,6 +183,10 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
 
     Returns:
         Number of steps that were made now.
+
+    Raises:
+        RunError: If the loss or a weight is no longer a finite number; the
+            last checkpoint before that is kept.
     """
     corpus = trainer.corpus
     per_epoch = corpus.steps_per_epoch
@@ -197,8 +206,27 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
         last - first, verbose=int(chief), stateful_metrics=["loss", "tokens/s"]
     )
     tokens, started = 0, time.perf_counter()
+    saved = first
+
+    def stop(where, what):
+        """The same for all workers: they see the same loss and weights."""
+        kept = (
+            f"The checkpoint of step {saved} is kept"
+            if saved
+            else "There is no checkpoint yet"
+        )
+        if chief:
+            print()  # ends the line of the progress bar
+        raise RunError(
+            f"The training broke {where}. Received: {what}. {kept}. Start "
+            "another run with a lower --learning-rate or more --warmup-steps."
+        )
 
     def save(step):
+        nonlocal saved
+        if not trainer.is_finite():
+            stop(f"after step {step}", "a weight that is NaN or infinite")
+        saved = step
         if chief:
             folder.save_checkpoint(
                 {name: v.numpy() for name, v in trainer.variables().items()},
@@ -207,9 +235,12 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
             folder.write_csv("history.csv", COLUMNS, history)
 
     for step, (source, target) in corpus.batches(first, last):
-        losses.append(trainer.step(source, target))
-        tokens += int((target[:, 1:] != 0).sum())
         done = step + 1
+        loss = trainer.step(source, target)
+        if not np.isfinite(loss):
+            stop(f"in step {done}", f"loss={loss}")
+        losses.append(loss)
+        tokens += int((target[:, 1:] != 0).sum())
         epoch_ends = done % per_epoch == 0
         if len(losses) >= log_every or epoch_ends:
             seconds = time.perf_counter() - started

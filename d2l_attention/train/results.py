@@ -114,14 +114,14 @@ def write_results(folder, trainer):
     translator = Translator(model, corpus.vectorizers, settings.max_length)
     sources, references = zip(*corpus.pairs.test, strict=True)
     found = translator.translate(sources)
-    scores = {"sentences": len(found), "parameters": model.count_params()}
-    for name, metric in (("bleu", bleu), ("chrf", chrf)):
-        score = metric(found, references)
-        scores[name] = {k: float(v) for k, v in score._asdict().items()}
     rows = zip(sources, references, found, strict=True)
     columns = ("source", "reference", "translation")
     folder.write_csv("translations.csv", columns, rows)
     draw(translator, sources[0], found[0], folder.path / "alignment.png")
+    scores = {"sentences": len(found), "parameters": model.count_params()}
+    for name, metric in (("bleu", bleu), ("chrf", chrf)):
+        score = metric(found, references)
+        scores[name] = {k: float(v) for k, v in score._asdict().items()}
     folder.write_json("scores.json", scores)
     return scores
 

@@ -123,6 +123,59 @@ def test_what_cannot_be_trained_is_refused(corpus):
         Corpus(dataclasses.replace(SETTINGS, batch_size=100_000))
 
 
+@pytest.mark.parametrize("every", [3, 100])
+def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
+    every, corpus, tmp_path
+):
+    """The weights break in step 5, and step 6 is the first to notice."""
+    folder, trainer = RunFolder(tmp_path), make(corpus, dropout=0.0)
+    real_step, number = trainer.step, 0
+
+    def step(source, target):
+        nonlocal number
+        number += 1
+        loss = real_step(source, target)
+        if number == 5:
+            name = next(iter(trainer.variables()))
+            trainer.variables()[name].assign_add(np.float32("nan"))
+        return loss
+
+    trainer.step = step
+    message = "step 6.*Received: loss=nan.*lower --learning-rate"
+    with pytest.raises(RunError, match=message) as raised:
+        loop.train(
+            trainer, folder, chief=True, checkpoint_every=every, log_every=1
+        )
+    if every > 5:
+        assert folder.load_checkpoint() is None
+        assert "no checkpoint" in str(raised.value)
+        return
+    arrays, position = folder.load_checkpoint()
+    assert position["step"] == 3
+    assert "of step 3 is kept" in str(raised.value)
+    assert all(np.isfinite(x).all() for x in arrays.values())
+
+
+def test_weights_that_are_no_numbers_are_not_saved(corpus, tmp_path):
+    """They break in the very step after which a checkpoint is due."""
+    folder, trainer = RunFolder(tmp_path), make(corpus, dropout=0.0)
+    real_step, number = trainer.step, 0
+
+    def step(source, target):
+        nonlocal number
+        number += 1
+        loss = real_step(source, target)
+        if number == 6:
+            name = next(iter(trainer.variables()))
+            trainer.variables()[name].assign_add(np.float32("inf"))
+        return loss
+
+    trainer.step = step
+    with pytest.raises(RunError, match="after step 6.*of step 3 is kept"):
+        loop.train(trainer, folder, chief=True, checkpoint_every=3, log_every=1)
+    assert folder.load_checkpoint()[1]["step"] == 3
+
+
 def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path):
     folder, trainer = RunFolder(tmp_path), make(corpus)
     done = loop.train(
