@@ -1,0 +1,1 @@
+"""Models, and what brings weights into them."""
