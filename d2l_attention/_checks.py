@@ -1,5 +1,7 @@
 """Checks of arguments that many modules share."""
 
+from numbers import Integral
+
 
 def check_room(model, num_tokens):
     """Refuse more tokens than a model has positions."""
@@ -11,17 +13,30 @@ def check_room(model, num_tokens):
         )
 
 
+def check_dict(inputs, *names):
+    """Refuse inputs of a model that are no dict of these tensors."""
+    if not isinstance(inputs, dict) or not {*names} <= {*inputs}:
+        found = sorted(inputs) if isinstance(inputs, dict) else type(inputs)
+        raise ValueError(
+            f"The model takes a dict of {' and '.join(map(repr, names))}. "
+            f"Received: {found}."
+        )
+
+
 def check_rate(name, value):
-    """Refuse a rate outside [0, 1)."""
+    """The rate as a float; refuse one outside [0, 1)."""
     if not 0.0 <= value < 1.0:
         raise ValueError(
             f"`{name}` must be in [0, 1). Received: {name}={value}."
         )
+    return float(value)
 
 
 def check_positive(name, value):
-    """Refuse a size that is not a positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    """The size as an int; refuse what is no positive integer."""
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or value < 1:
         raise ValueError(
             f"`{name}` must be a positive integer. Received: {name}={value!r}."
         )
+    return int(value)  # of NumPy's integers too, which JSON does not know

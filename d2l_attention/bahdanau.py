@@ -20,12 +20,64 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
     forward GRUs, the decoder's GRU takes the context as part of its input,
     and the output is one dense layer. Chapter 10 builds the paper's model.
 
-    Args, call arguments, returns and errors: see `Seq2Seq`. The weights are
-    named `"decoder/attention"`, `(B, 1, T, S)`.
+    Args:
+        source_vocab_size: Positive int, number of source token ids.
+        target_vocab_size: Positive int, number of target token ids.
+        dim: Positive int, size D of the hidden states.
+        num_layers: Positive int, number of layers on each side.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens and on the
+            decoder's states before the output layer.
+        embedding_dim: Positive int, features of the embeddings; None = `dim`.
+
+    Call arguments:
+        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
+            `(B, T)`, the target as the decoder sees it, beginning with the
+            start token. Id 0 is padding.
+        training: Whether dropout is active.
+        return_attention_scores: If True, also return a dict of the weights
+            `"decoder/attention"` `(B, 1, T, S)`.
+
+    Returns:
+        Logits `(B, T, target_vocab_size)`, of float32 or wider.
+
+    Raises:
+        ValueError: If a size is not positive or `dropout` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import BahdanauSeq2Seq
+        >>> model = BahdanauSeq2Seq(9, 7, dim=4, num_layers=1)
+        >>> source, target = np.array([[3, 0, 0]]), np.array([[1, 5]])
+        >>> logits, maps = model(
+        ...     {"source": source, "target": target},
+        ...     return_attention_scores=True,
+        ... )
+        >>> tuple(logits.shape)
+        (1, 2, 7)
+        >>> np.array(maps["decoder/attention"])[0, 0].tolist()  # no padding
+        [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        source_vocab_size,
+        target_vocab_size,
+        dim,
+        num_layers,
+        *,
+        dropout=0.0,
+        embedding_dim=None,
+        **kwargs,
+    ):
+        super().__init__(
+            source_vocab_size,
+            target_vocab_size,
+            dim,
+            num_layers,
+            dropout=dropout,
+            embedding_dim=embedding_dim,
+            **kwargs,
+        )
         self.attention = AdditiveAttention(
             self.sizes["dim"], dtype=self.dtype_policy
         )

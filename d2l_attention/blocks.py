@@ -1,11 +1,17 @@
 """What a Transformer is stacked from.
 
-Post-norm, as in the paper and the documents: norm(x + f(x)).
+A residual is norm(x + f(x)), as in the paper and the documents (post-norm),
+or x + f(norm(x)) with `normalize_first` (pre-norm).
 """
 
 from d2l_attention._checks import check_positive, check_rate
+from d2l_attention.attention_layer import (
+    check_shapes,
+    drop,
+    query_and_key_size,
+)
 from d2l_attention.efficient.blockwise import over_written
-from d2l_attention.masking import causal_mask
+from d2l_attention.masking import add_causal_mask, merge_masks
 from d2l_attention.multi_head import MultiHeadAttention
 import keras
 from keras import ops
@@ -26,6 +32,7 @@ class PositionWiseFFN(keras.Layer):
         ffn_dim: Positive int, width U of the hidden layer.
         output_dim: Positive int; None = the features of the input.
         activation: Name or function of the activation.
+        use_bias: Whether there are b₁ and b₂.
 
     Call arguments:
         x: Float tensor `(..., D)`.
@@ -35,26 +42,42 @@ class PositionWiseFFN(keras.Layer):
 
     Raises:
         ValueError: If a size is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PositionWiseFFN
+        >>> ffn = PositionWiseFFN(ffn_dim=8, output_dim=3)
+        >>> output = np.array(ffn(np.ones((1, 2, 4))))
+        >>> output.shape, bool(np.allclose(output[:, 0], output[:, 1]))
+        ((1, 2, 3), True)
     """
 
-    def __init__(self, ffn_dim, output_dim=None, activation="relu", **kwargs):
+    def __init__(
+        self,
+        ffn_dim,
+        output_dim=None,
+        *,
+        activation="relu",
+        use_bias=True,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        check_positive("ffn_dim", ffn_dim)
-        if output_dim is not None:
-            check_positive("output_dim", output_dim)
-        self.ffn_dim = ffn_dim
+        self.ffn_dim = check_positive("ffn_dim", ffn_dim)
         self.output_dim = output_dim
+        if output_dim is not None:
+            self.output_dim = check_positive("output_dim", output_dim)
+        self.use_bias = use_bias
         self.activation = keras.activations.get(activation)
         self.supports_masking = True
 
     def build(self, input_shape):
-        policy = {"dtype": self.dtype_policy}
+        options = {"dtype": self.dtype_policy, "use_bias": self.use_bias}
         output_dim = self.output_dim or input_shape[-1]
         self.hidden = keras.layers.Dense(
-            self.ffn_dim, self.activation, name="hidden", **policy
+            self.ffn_dim, self.activation, name="hidden", **options
         )
         self.output_layer = keras.layers.Dense(
-            output_dim, name="output", **policy
+            output_dim, name="output", **options
         )
         self.hidden.build(input_shape)
         self.output_layer.build((*input_shape[:-1], self.ffn_dim))
@@ -62,11 +85,15 @@ class PositionWiseFFN(keras.Layer):
     def call(self, x):
         return self.output_layer(self.hidden(x))
 
+    def compute_output_shape(self, x_shape):
+        return (*x_shape[:-1], self.output_dim or x_shape[-1])
+
     def get_config(self):
         return {
             **super().get_config(),
             "ffn_dim": self.ffn_dim,
             "output_dim": self.output_dim,
+            "use_bias": self.use_bias,
             "activation": keras.activations.serialize(self.activation),
         }
 
@@ -85,20 +112,27 @@ class AddNorm(keras.Layer):
         epsilon: Float, added to the variance.
 
     Call arguments:
-        x, y: Float tensors of one shape `(..., D)`.
+        x, y: Float tensors of one shape `(..., D)`: what goes in, and what
+            the sublayer made of it.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(..., D)`.
 
     Raises:
-        ValueError: If x and y differ in rank or in D, or `dropout` is outside
-            [0, 1).
+        ValueError: If x and y differ in shape, or `dropout` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import AddNorm
+        >>> x, y = np.array([[1.0, 2.0]]), np.array([[0.0, 3.0]])
+        >>> np.array(AddNorm()(x, y)).round(3).tolist()  # of [1, 5]
+        [[-1.0, 1.0]]
     """
 
-    def __init__(self, dropout=0.0, epsilon=1e-5, **kwargs):
+    def __init__(self, *, dropout=0.0, epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
-        check_rate("dropout", dropout)
-        self.dropout = dropout
+        self.dropout = check_rate("dropout", dropout)
         self.epsilon = epsilon
         policy = {"dtype": self.dtype_policy}
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
@@ -109,70 +143,70 @@ class AddNorm(keras.Layer):
         self.norm.build(x_shape)
 
     def call(self, x, y, training=None):
-        if x.shape[-1] != y.shape[-1] or len(x.shape) != len(y.shape):
-            raise ValueError(
-                "A residual connection adds tensors of one shape. Received: "
-                f"x {tuple(x.shape)}, y {tuple(y.shape)}."
-            )
-        return self.norm(x + self.dropout_layer(y, training=training))
+        _check_same_shape(x.shape, y.shape)
+        return self.norm(x + drop(self.dropout_layer, y, training))
 
-    def compute_output_spec(self, x, y, training=None):
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+    def compute_output_shape(self, x_shape, y_shape=None):
+        _check_same_shape(x_shape, x_shape if y_shape is None else y_shape)
+        return tuple(x_shape)
 
     def get_config(self):
         config = {"dropout": self.dropout, "epsilon": self.epsilon}
         return {**super().get_config(), **config}
 
 
+def _check_same_shape(x, y):
+    if len(x) != len(y) or any(
+        None not in pair and pair[0] != pair[1]
+        for pair in zip(x, y, strict=True)
+    ):
+        raise ValueError(
+            "A residual connection adds tensors of one shape. Received: "
+            f"x {tuple(x)}, y {tuple(y)}."
+        )
+
+
 class _TransformerBlock(keras.Layer):
-    """What encoder and decoder blocks share.
-
-    Args:
-        num_heads: Positive int, H; divides `dim`.
-        dim: Positive int, features D of input and output.
-        ffn_dim: Positive int, width U of the position-wise net.
-        dropout: Float in [0, 1), rate of dropout on weights and residuals.
-        activation: Name or function of the net's activation.
-        use_bias: Whether the projections of attention have biases.
-        epsilon: Float of the layer normalization.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, or `dropout` is outside [0, 1).
-    """
+    """What encoder and decoder blocks share; they hold the arguments' list."""
 
     def __init__(
         self,
-        num_heads,
         dim,
+        num_heads,
         ffn_dim,
+        *,
         dropout=0.0,
         activation="relu",
         use_bias=False,
+        normalize_first=False,
         epsilon=1e-5,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive("num_heads", num_heads)
-        check_positive("dim", dim)
+        self.dim = check_positive("dim", dim)
+        self.num_heads = check_positive("num_heads", num_heads)
         if dim % num_heads:
             raise ValueError(
                 "`num_heads` must divide `dim`. Received: "
                 f"num_heads={num_heads}, dim={dim}."
             )
-        self.num_heads = num_heads
-        self.dim = dim
-        self.ffn_dim = ffn_dim
-        self.dropout = dropout
+        self.ffn_dim = check_positive("ffn_dim", ffn_dim)
+        self.dropout = check_rate("dropout", dropout)
         self.use_bias = use_bias
+        self.normalize_first = normalize_first
         self.epsilon = epsilon
         self.self_attention = self._attention("self_attention")
         self.ffn = PositionWiseFFN(
-            ffn_dim, dim, activation, dtype=self.dtype_policy
+            ffn_dim,
+            dim,
+            activation=activation,
+            use_bias=use_bias,
+            dtype=self.dtype_policy,
         )
         self.activation = self.ffn.activation
-        self.self_attention_norm = self._add_norm()
-        self.ffn_norm = self._add_norm()
+        self.self_attention_norm = self._add_norm("self_attention_norm")
+        self.ffn_norm = self._add_norm("ffn_norm")
+        self.supports_masking = True
 
     def _attention(self, name):
         return MultiHeadAttention(
@@ -184,28 +218,65 @@ class _TransformerBlock(keras.Layer):
             name=name,
         )
 
-    def _add_norm(self):
-        return AddNorm(self.dropout, self.epsilon, dtype=self.dtype_policy)
+    def _add_norm(self, name):
+        return AddNorm(
+            dropout=self.dropout,
+            epsilon=self.epsilon,
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
-    def build(self, x_shape):
-        if x_shape[-1] != self.dim:
+    def _build(self, query_shape):
+        """Everything but cross-attention."""
+        check_shapes(query_shape, query_shape, query_shape)
+        if query_shape[-1] != self.dim:
             raise ValueError(
-                f"The block was made for dim={self.dim}. Received: input "
-                f"{tuple(x_shape)}."
+                f"The block was made for dim={self.dim}. Received: query "
+                f"{tuple(query_shape)}."
             )
-        self.self_attention.build(x_shape)
+        self.self_attention.build(query_shape)
         for layer in (self.ffn, self.self_attention_norm, self.ffn_norm):
-            layer.build(x_shape)
+            layer.build(query_shape)
+
+    def _read(self, add_norm, x):
+        """What a sublayer reads: x, or norm(x)."""
+        return add_norm.norm(x) if self.normalize_first else x
+
+    def _add(self, add_norm, x, y, training=None):
+        """norm(x + dropout(y)), or x + dropout(y) where x was normalized."""
+        if self.normalize_first:
+            return x + drop(add_norm.dropout_layer, y, training)
+        return add_norm(x, y, training=training)
+
+    def _attend_to_itself(self, x, mask, training=None):
+        """x behind self-attention and its residual, and the weights."""
+        attention, y = (
+            self.self_attention,
+            self._read(self.self_attention_norm, x),
+        )
+        y, weights = attention.attend(
+            attention.project_query(y),
+            attention.project_key(y),
+            attention.project_value(y),
+            mask,
+            training,
+        )
+        return self._add(self.self_attention_norm, x, y, training), weights
+
+    def _feed_forward(self, x, training=None):
+        y = self.ffn(self._read(self.ffn_norm, x))
+        return self._add(self.ffn_norm, x, y, training)
 
     def get_config(self):
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
             "dim": self.dim,
+            "num_heads": self.num_heads,
             "ffn_dim": self.ffn_dim,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
             "use_bias": self.use_bias,
+            "normalize_first": self.normalize_first,
             "epsilon": self.epsilon,
         }
 
@@ -214,84 +285,217 @@ class _TransformerBlock(keras.Layer):
 class TransformerEncoderBlock(_TransformerBlock):
     """Self-attention and a position-wise net, each behind a residual.
 
-        y = AddNorm(x, self_attention(x)),  output = AddNorm(y, FFN(y))
+        y = norm(x + self_attention(x)),  output = norm(y + FFN(y))
+
+    and with `normalize_first`
+
+        y = x + self_attention(norm(x)),  output = y + FFN(norm(y))
 
     Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.1; documents
-    001 (Transformer) and 004, sections 3–5.
+    001 (Transformer) and 004, sections 3–5. Norms first: Xiong et al. (2020),
+    arXiv:2002.04745.
 
-    Args and errors: see `_TransformerBlock`.
+    Args:
+        dim: Positive int, features D of input and output.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise net.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        use_bias: Whether attention's projections and the net have biases.
+        normalize_first: Whether each sublayer reads a normalized input, in
+            place of a norm behind each residual.
+        epsilon: Float of the layer normalization.
 
     Call arguments:
-        x: Float tensor `(B, S, D)`.
-        attention_mask: Bool tensor, see `MultiHeadAttention`.
+        query: Float tensor `(B, T, D)`.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one.
         return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
 
     Returns:
-        Float tensor `(B, S, D)`, and if asked the weights `(B, H, S, S)`.
+        Float tensor `(B, T, D)`, and if asked the weights `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerEncoderBlock
+        >>> block = TransformerEncoderBlock(dim=4, num_heads=2, ffn_dim=8)
+        >>> x, tokens = np.ones((1, 3, 4)), np.array([[True, True, False]])
+        >>> output, weights = block(
+        ...     x, key_mask=tokens, return_attention_scores=True
+        ... )
+        >>> tuple(output.shape), np.array(weights)[0, 0, 0].round(2).tolist()
+        ((1, 3, 4), [0.5, 0.5, 0.0])
     """
+
+    def __init__(
+        self,
+        dim,
+        num_heads,
+        ffn_dim,
+        *,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(
+            dim,
+            num_heads,
+            ffn_dim,
+            dropout=dropout,
+            activation=activation,
+            use_bias=use_bias,
+            normalize_first=normalize_first,
+            epsilon=epsilon,
+            **kwargs,
+        )
+
+    def build(self, query_shape):
+        self._build(query_shape)
 
     def call(
         self,
-        x,
+        query,
+        *,
         attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
         return_attention_scores=False,
         training=None,
     ):
-        y, weights = self.self_attention(
-            x,
-            attention_mask=attention_mask,
-            return_attention_scores=True,
-            training=training,
-        )
-        x = self.self_attention_norm(x, y, training=training)
-        x = self.ffn_norm(x, self.ffn(x), training=training)
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        if use_causal_mask:
+            mask = add_causal_mask(mask, *query_and_key_size(query, query))
+        x, weights = self._attend_to_itself(query, mask, training)
+        x = self._feed_forward(x, training)
         return (x, weights) if return_attention_scores else x
+
+    def compute_output_shape(self, query_shape):
+        return tuple(query_shape)
+
+    def compute_output_spec(
+        self, query, *, return_attention_scores=False, **masks_and_mode
+    ):
+        batch, t, _ = query.shape
+        output, weights = (
+            keras.KerasTensor(shape, dtype=self.compute_dtype)
+            for shape in (query.shape, (batch, self.num_heads, t, t))
+        )
+        return (output, weights) if return_attention_scores else output
 
 
 @_register
 class TransformerDecoderBlock(_TransformerBlock):
     """Causal self-attention, cross-attention and a position-wise net.
 
-        y = AddNorm(x, self_attention(x) up to each position)
-        z = AddNorm(y, cross_attention(y, encoded))
-        output = AddNorm(z, FFN(z))
+        y = norm(x + self_attention(x) up to each position)
+        z = norm(y + cross_attention(y, key))
+        output = norm(z + FFN(z))
+
+    With `normalize_first` each is x + f(norm(x)) instead; the keys are never
+    normalized here.
 
     Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.1; documents
-    001 (Transformer) and 004, sections 3–5.
+    001 (Transformer) and 004, sections 3–5. Norms first: Xiong et al. (2020),
+    arXiv:2002.04745.
 
-    Args and errors: see `_TransformerBlock`.
+    Args:
+        dim: Positive int, features D of input and output.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise net.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        use_bias: Whether attention's projections and the net have biases.
+        normalize_first: Whether each sublayer reads a normalized input, in
+            place of a norm behind each residual.
+        epsilon: Float of the layer normalization.
 
     Call arguments:
-        x: Float tensor `(B, T, D)`.
-        encoded: Float tensor `(B, S, D')`, the encoder's output.
-        encoded_mask: Bool tensor `(B, S)`, True at source tokens.
+        query: Float tensor `(B, T, D)`, the target so far.
+        key: Float tensor `(B, S, D')`, the encoder's output.
+        attention_mask: Bool tensor over target and target, `(T, T)`,
+            `(B, 1, T)` or `(B, T, T)`; the causal mask comes on top.
+        cross_attention_mask: Bool tensor over target and source, `(T, S)`,
+            `(B, 1, S)` or `(B, T, S)`.
+        query_mask: Bool tensor `(B, T)`, True at target tokens.
+        key_mask: Bool tensor `(B, S)`, True at source tokens. Keras fills
+            both from implicit masks.
         return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, D)`, and if asked a dict of `"self_attention"`
         `(B, H, T, T)` and `"cross_attention"` `(B, H, T, S)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerDecoderBlock
+        >>> block = TransformerDecoderBlock(dim=4, num_heads=2, ffn_dim=8)
+        >>> target, source = np.ones((1, 3, 4)), np.ones((1, 5, 6))
+        >>> _, maps = block(target, key=source, return_attention_scores=True)
+        >>> {name: tuple(weights.shape) for name, weights in maps.items()}
+        {'self_attention': (1, 2, 3, 3), 'cross_attention': (1, 2, 3, 5)}
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        dim,
+        num_heads,
+        ffn_dim,
+        *,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(
+            dim,
+            num_heads,
+            ffn_dim,
+            dropout=dropout,
+            activation=activation,
+            use_bias=use_bias,
+            normalize_first=normalize_first,
+            epsilon=epsilon,
+            **kwargs,
+        )
         self.cross_attention = self._attention("cross_attention")
-        self.cross_attention_norm = self._add_norm()
+        self.cross_attention_norm = self._add_norm("cross_attention_norm")
 
-    def build(self, x_shape, encoded_shape):
-        super().build(x_shape)
-        self.cross_attention.build(x_shape, encoded_shape)
-        self.cross_attention_norm.build(x_shape)
+    def build(self, query_shape, key_shape):
+        self._build(query_shape)
+        self.cross_attention.build(query_shape, key_shape)
+        self.cross_attention_norm.build(query_shape)
 
-    def memorize(self, encoded):
+    def memorize(self, key):
         """Keys and values of the source, projected once a sentence."""
         return {
-            "key": self.cross_attention.project_key(encoded),
-            "value": self.cross_attention.project_value(encoded),
+            "key": self.cross_attention.project_key(key),
+            "value": self.cross_attention.project_value(key),
         }
 
-    def start(self, batch, max_length):
+    def make_cache(self, batch_size, max_length):
         """An empty cache of keys and values for `max_length` tokens."""
-        shape = (batch, max_length, self.num_heads, self.dim // self.num_heads)
+        heads, features = self.num_heads, self.dim // self.num_heads
+        shape = (batch_size, max_length, heads, features)
         return {
             name: ops.zeros(shape, self.compute_dtype)
             for name in ("key", "value")
@@ -299,16 +503,17 @@ class TransformerDecoderBlock(_TransformerBlock):
 
     def step(self, x, position, cache, memory, memory_mask=None):
         """One token `(B, 1, D)` at `position`: output, weights, cache."""
+        attention = self.self_attention
+        y = self._read(self.self_attention_norm, x)
         written = {
-            "key": self.self_attention.project_key(x),
-            "value": self.self_attention.project_value(x),
+            "key": attention.project_key(y),
+            "value": attention.project_value(y),
         }
         cache = {
             name: ops.slice_update(cache[name], (0, position, 0, 0), new)
             for name, new in written.items()
         }
-        attention, size = self.self_attention, cache["key"].shape[1]
-        query = attention.project_query(x)
+        size, query = cache["key"].shape[1], attention.project_query(y)
         slots = ops.arange(size, dtype="int32")
 
         def attend(n):
@@ -317,47 +522,66 @@ class TransformerDecoderBlock(_TransformerBlock):
             return attention.attend(query, key, value, seen)[0]
 
         y = over_written(attend, position + 1, size)
-        x = self.self_attention_norm(x, y)
-        x, weights = self._read_memory(x, memory, memory_mask)
-        return x, weights, cache
+        x = self._add(self.self_attention_norm, x, y)
+        x, weights = self._attend_to(memory, x, merge_masks(None, memory_mask))
+        return self._feed_forward(x), weights, cache
 
     def call(
         self,
-        x,
-        encoded,
-        encoded_mask=None,
+        query,
+        *,
+        key,
+        query_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        cross_attention_mask=None,
         return_attention_scores=False,
         training=None,
     ):
-        attention = self.self_attention
-        y, own_weights = attention.attend(
-            attention.project_query(x),
-            attention.project_key(x),
-            attention.project_value(x),
-            causal_mask(ops.shape(x)[1]),
-            training,
+        check_shapes(query.shape, key.shape, key.shape)
+        own_mask = add_causal_mask(
+            merge_masks(attention_mask, query_mask),
+            *query_and_key_size(query, query),
         )
-        x = self.self_attention_norm(x, y, training=training)
-        x, memory_weights = self._read_memory(
-            x, self.memorize(encoded), encoded_mask, training
+        cross_mask = merge_masks(cross_attention_mask, key_mask)
+        x, own_weights = self._attend_to_itself(query, own_mask, training)
+        x, cross_weights = self._attend_to(
+            self.memorize(key), x, cross_mask, training
         )
+        x = self._feed_forward(x, training)
         weights = {
             "self_attention": own_weights,
-            "cross_attention": memory_weights,
+            "cross_attention": cross_weights,
         }
         return (x, weights) if return_attention_scores else x
 
-    def _read_memory(self, x, memory, memory_mask=None, training=None):
-        """Cross-attention and the net: output, and weights of the memory."""
-        if memory_mask is not None:
-            memory_mask = memory_mask[:, None]  # the same for every query
-        attention = self.cross_attention
+    def _attend_to(self, memory, x, mask, training=None):
+        """x behind cross-attention and its residual, and the weights."""
+        attention, y = (
+            self.cross_attention,
+            self._read(self.cross_attention_norm, x),
+        )
         y, weights = attention.attend(
-            attention.project_query(x),
+            attention.project_query(y),
             memory["key"],
             memory["value"],
-            memory_mask,
+            mask,
             training,
         )
-        x = self.cross_attention_norm(x, y, training=training)
-        return self.ffn_norm(x, self.ffn(x), training=training), weights
+        return self._add(self.cross_attention_norm, x, y, training), weights
+
+    def compute_output_shape(self, query_shape, key_shape=None):
+        return tuple(query_shape)
+
+    def compute_output_spec(
+        self, query, *, key, return_attention_scores=False, **masks_and_mode
+    ):
+        check_shapes(query.shape, key.shape, key.shape)
+        batch, t, _ = query.shape
+        rows = (batch, self.num_heads, t)
+        output, own, cross = (
+            keras.KerasTensor(shape, dtype=self.compute_dtype)
+            for shape in (query.shape, (*rows, t), (*rows, key.shape[1]))
+        )
+        weights = {"self_attention": own, "cross_attention": cross}
+        return (output, weights) if return_attention_scores else output

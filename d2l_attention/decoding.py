@@ -10,26 +10,7 @@ from keras import ops, tree
 
 
 class _Decoder(keras.Model):
-    """What greedy and beam search share.
-
-    Args:
-        model: A model with `start(source)` and `step(token, state)`.
-        start_id: Int, id of the token that begins a sentence.
-        end_id: Int, id of the token that ends it.
-        max_length: Positive int, at most so many tokens are written.
-
-    Call arguments:
-        source: Int tensor `(B, S)`, padded with 0.
-
-    Returns:
-        Int tensor `(B, max_length)`: the tokens, the end token with them,
-        padded with 0. Id 0 is padding and never chosen.
-
-    Raises:
-        ValueError: If the model has no step protocol, `max_length` is not
-            positive or exceeds that of the model (together with the source,
-            if the model continues it), or a special id is 0 or negative.
-    """
+    """What greedy and beam search share; they say what the arguments are."""
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
         super().__init__(**kwargs)
@@ -78,8 +59,33 @@ class GreedyDecoder(_Decoder):
 
         y_t = argmax_y p(y | y_1 … y_{t−1}, source)
 
-    Source: document 001, Bahdanau attention. Args, call arguments, returns
-    and errors: see `_Decoder`.
+    Source: document 001, Bahdanau attention.
+
+    Args:
+        model: A model with `start(source)` and `step(token, state)`.
+        start_id: Positive int, id of the token that begins a sentence.
+        end_id: Positive int, id of the token that ends it.
+        max_length: Positive int, most tokens that are written.
+
+    Call arguments:
+        source: Int tensor `(B, S)`, padded with 0.
+
+    Returns:
+        Int tensor `(B, max_length)`: the tokens, the end token with them,
+        padded with 0. Id 0 is padding and never chosen.
+
+    Raises:
+        ValueError: If the model has no step protocol, a special id is 0 or
+            negative, or `max_length` is not positive or exceeds that of the
+            model (together with the source, if the model continues it).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import BahdanauSeq2Seq, GreedyDecoder
+        >>> model = BahdanauSeq2Seq(9, 7, dim=4, num_layers=1)
+        >>> decoder = GreedyDecoder(model, start_id=1, end_id=2, max_length=5)
+        >>> tuple(decoder(np.array([[3, 4, 0], [5, 6, 8]])).shape)
+        (2, 5)
     """
 
     def call(self, source):
@@ -124,11 +130,37 @@ class BeamDecoder(_Decoder):
     et al. (2016), arXiv:1609.08144, section 7, without their constant 5.
 
     Args:
+        model: A model with `start(source)` and `step(token, state)`.
+        start_id: Positive int, id of the token that begins a sentence.
+        end_id: Positive int, id of the token that ends it.
+        max_length: Positive int, most tokens that are written.
         width: Positive int, sentences kept; 1 is greedy decoding.
         length_penalty: Float; 0 compares log probabilities as they are, 1
             their means per token.
 
-    Further args, call arguments, returns and errors: see `_Decoder`.
+    Call arguments:
+        source: Int tensor `(B, S)`, padded with 0.
+
+    Returns:
+        Int tensor `(B, max_length)`: the tokens, the end token with them,
+        padded with 0. Id 0 is padding and never chosen.
+
+    Raises:
+        ValueError: If the model has no step protocol, `width` is not
+            positive, a special id is 0 or negative, or `max_length` is not
+            positive or exceeds that of the model (together with the source,
+            if the model continues it).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import BahdanauSeq2Seq
+        >>> from d2l_attention import BeamDecoder, GreedyDecoder
+        >>> model = BahdanauSeq2Seq(9, 7, dim=4, num_layers=1)
+        >>> source = np.array([[3, 4, 0], [5, 6, 8]])
+        >>> one = BeamDecoder(model, 1, 2, max_length=5, width=1)(source)
+        >>> greedy = GreedyDecoder(model, 1, 2, max_length=5)(source)
+        >>> bool(np.array_equal(one, greedy))
+        True
     """
 
     def __init__(

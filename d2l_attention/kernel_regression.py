@@ -1,6 +1,6 @@
 """Nadaraya–Watson kernel regression: attention before neural networks."""
 
-from d2l_attention.attention_layer import AttentionLayer
+from d2l_attention.attention_layer import AttentionLayer, default_shapes
 from d2l_attention.masking import masked_softmax
 import keras
 from keras import ops
@@ -38,6 +38,14 @@ def nadaraya_watson(
     Raises:
         ValueError: If `width` is a number that is not positive, or query and
             key differ in size.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import nadaraya_watson
+        >>> query, key = np.array([[[0.0]]]), np.array([[[-1.0], [1.0]]])
+        >>> value = np.array([[[2.0], [4.0]]])
+        >>> np.array(nadaraya_watson(query, key, value)).tolist()  # halfway
+        [[[3.0]]]
     """
     if np.isscalar(width) and not width > 0:
         raise ValueError(f"`width` must be positive. Received: width={width}.")
@@ -74,12 +82,43 @@ class NWKernelRegression(AttentionLayer):
     Args:
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Call arguments, returns and errors: see `AttentionLayer`. While training,
-    leave each point out of its own prediction with an `attention_mask`, or
-    the best width is none at all.
+    Call arguments:
+        query: Float tensor `(B, T, D)`, where to predict.
+        key: Float tensor `(B, S, D)`, where something was observed; defaults
+            to `query`.
+        value: Float tensor `(B, S, V)`, what was observed; defaults to `key`.
+        attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True = may
+            attend. While training, leave each point out of its own
+            prediction: otherwise the best width is 0.
+        query_mask, key_mask, value_mask, mask: Bool tensors; see
+            `DotProductAttention`.
+        use_causal_mask, return_attention_scores, training: Bools; see
+            `DotProductAttention`.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)`. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import NWKernelRegression
+        >>> x, y = np.array([[[0.0], [1], [2]]]), np.array([[[5.0], [0], [7]]])
+        >>> others = ~np.eye(3, dtype=bool)  # a point does not see itself
+        >>> output = NWKernelRegression()(
+        ...     x, key=x, value=y, attention_mask=others
+        ... )
+        >>> float(output[0, 1, 0])  # at 1: the mean of 5 and 7
+        6.0
     """
 
-    def build(self, query_shape):
+    def __init__(self, *, dropout=0.0, **kwargs):
+        super().__init__(dropout=dropout, **kwargs)
+
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        default_shapes(query_shape, key_shape, value_shape)
         self.factor = self.add_weight((), "ones", name="w")
 
     def score(self, query, key):

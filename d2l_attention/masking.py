@@ -26,6 +26,13 @@ def padding_mask(lengths, size):
 
     Raises:
         ValueError: If `lengths` is not an integer tensor of rank 1 or 2.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import padding_mask
+        >>> mask = padding_mask(np.array([2, 3]), size=4)  # two sentences
+        >>> np.array(mask).astype(int).tolist()
+        [[[1, 1, 0, 0]], [[1, 1, 1, 0]]]
     """
     lengths = ops.convert_to_tensor(lengths)
     if len(lengths.shape) not in (1, 2) or "int" not in str(lengths.dtype):
@@ -55,6 +62,14 @@ def causal_mask(num_queries, num_keys=None):
 
     Returns:
         Bool tensor `(T, S)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import causal_mask
+        >>> np.array(causal_mask(3)).astype(int).tolist()
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+        >>> np.array(causal_mask(1, 3)).astype(int).tolist()  # with a cache
+        [[1, 1, 1]]
     """
     num_keys = num_queries if num_keys is None else num_keys
     return _key_offsets(num_queries, num_keys) <= 0
@@ -70,14 +85,21 @@ def window_mask(num_queries, num_keys, before, after):
     Args:
         num_queries: Int, number of queries T.
         num_keys: Int, number of keys S.
-        before: Non-negative int.
-        after: Non-negative int.
+        before: Non-negative int, how many keys back a query sees.
+        after: Non-negative int, how many keys ahead a query sees.
 
     Returns:
         Bool tensor `(T, S)`.
 
     Raises:
         ValueError: If `before` or `after` is negative.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import window_mask
+        >>> mask = window_mask(3, 3, before=1, after=0)
+        >>> np.array(mask).astype(int).tolist()
+        [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
     if before < 0 or after < 0:
         raise ValueError(
@@ -116,6 +138,14 @@ def masked_softmax(scores, mask=None):
 
     Raises:
         ValueError: If `mask` is not boolean or does not broadcast.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import masked_softmax
+        >>> scores = np.zeros((2, 4), "float32")
+        >>> mask = np.array([[True, True, False, False], [False] * 4])
+        >>> np.array(masked_softmax(scores, mask)).tolist()
+        [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
     scores = ops.convert_to_tensor(scores)
     dtype = scores.dtype
@@ -125,7 +155,9 @@ def masked_softmax(scores, mask=None):
         mask = ops.convert_to_tensor(mask)
         check_mask(mask, scores.shape)
         scores = ops.where(mask, scores, -float("inf"))
-    highest = ops.max(scores, axis=-1, keepdims=True)
+    highest = ops.max(  # with `initial` an empty batch has one too
+        scores, axis=-1, keepdims=True, initial=-float("inf")
+    )
     highest = ops.where(ops.isfinite(highest), highest, 0.0)  # an empty row
     exponentials = ops.exp(scores - ops.stop_gradient(highest))
     total = ops.sum(exponentials, axis=-1, keepdims=True)
@@ -133,26 +165,42 @@ def masked_softmax(scores, mask=None):
     return ops.cast(weights, dtype)
 
 
-def merge_masks(attention_mask=None, key_mask=None):
-    """Join a mask of pairs with a mask of keys.
+def merge_masks(attention_mask=None, *key_masks):
+    """Join a mask of pairs with masks of keys.
 
     Args:
         attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`; for
             layers with heads also `(B, H, T, S)`.
-        key_mask: Bool tensor `(B, S)`.
+        key_masks: Bool tensors `(B, S)`; None is skipped.
 
     Returns:
         Bool tensor that broadcasts to `(B, T, S)` or `(B, H, T, S)`, or None
-        if both are None.
+        if all are None.
     """
-    if key_mask is None:
-        return attention_mask
-    key_mask = ops.convert_to_tensor(key_mask)[:, None, :]
-    if attention_mask is None:
-        return key_mask
-    if len(attention_mask.shape) == 4:
-        key_mask = key_mask[:, None]
-    return ops.logical_and(attention_mask, key_mask)
+    for mask in key_masks:
+        if mask is None:
+            continue
+        mask = ops.convert_to_tensor(mask)[:, None, :]
+        if attention_mask is None:
+            attention_mask = mask
+        else:
+            attention_mask = ops.convert_to_tensor(attention_mask)
+            if len(attention_mask.shape) == 4:
+                mask = mask[:, None]
+            attention_mask = ops.logical_and(attention_mask, mask)
+    return attention_mask
+
+
+def token_mask(*masks):
+    """The masks `(B, T)` of a sequence's tokens in one; None is skipped."""
+    merged = merge_masks(None, *masks)
+    return None if merged is None else merged[:, 0]
+
+
+def add_causal_mask(mask, num_queries, num_keys):
+    """Join a mask, or None, with `causal_mask`."""
+    past = causal_mask(num_queries, num_keys)
+    return past if mask is None else ops.logical_and(mask, past)
 
 
 def check_mask(mask, shape):

@@ -1,6 +1,6 @@
 """RNNsearch, the model of the paper: it searches the source as it writes."""
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_dict, check_positive
 from d2l_attention.recurrence import scan_states
 from d2l_attention.scoring import AdditiveAttention
 from d2l_attention.seq2seq import Seq2Seq
@@ -69,16 +69,47 @@ class RNNSearch(Seq2Seq):
     output.
 
     Args:
-        source_vocab_size, target_vocab_size: Positive ints, K_x and K_y.
-        dim: Positive int, n: hidden units in each direction.
+        source_vocab_size, target_vocab_size: Positive ints, numbers K_x and
+            K_y of token ids.
+        dim: Positive int, n hidden units in each direction.
         num_layers: 1; the paper's model has one.
-        dropout: Float in [0, 1), on embeddings and on t.
-        embedding_dim: Positive int, m; None = `dim`.
-        alignment_dim: Positive int, n′; None = `dim`.
-        maxout_dim: Positive int, l; None = half of `dim`.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens and on t.
+        embedding_dim: Positive int, m features of the embeddings; None =
+            `dim`.
+        alignment_dim: Positive int, n′ hidden units of the alignment model;
+            None = `dim`.
+        maxout_dim: Positive int, l pairs in the maxout layer; None = half of
+            `dim`.
 
-    Call arguments, returns and errors: see `Seq2Seq`. The weights are named
-    `"decoder/attention"`, `(B, 1, T, S)`.
+    Call arguments:
+        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
+            `(B, T)`, the target as the decoder sees it, beginning with the
+            start token. Id 0 is padding.
+        training: Whether dropout is active.
+        return_attention_scores: If True, also return a dict of the weights
+            `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token
+            that step t predicts.
+
+    Returns:
+        Logits `(B, T, target_vocab_size)`, of float32 or wider.
+
+    Raises:
+        ValueError: If a size is not positive, `num_layers` is not 1, or
+            `dropout` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import RNNSearch
+        >>> model = RNNSearch(9, 7, dim=4)
+        >>> source, target = np.array([[3, 0, 0]]), np.array([[1, 5]])
+        >>> logits, maps = model(
+        ...     {"source": source, "target": target},
+        ...     return_attention_scores=True,
+        ... )
+        >>> tuple(logits.shape)
+        (1, 2, 7)
+        >>> np.array(maps["decoder/attention"])[0, 0].tolist()  # no padding
+        [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
 
     def __init__(
@@ -87,8 +118,8 @@ class RNNSearch(Seq2Seq):
         target_vocab_size,
         dim,
         num_layers=1,
-        dropout=0.0,
         *,
+        dropout=0.0,
         embedding_dim=None,
         alignment_dim=None,
         maxout_dim=None,
@@ -101,17 +132,18 @@ class RNNSearch(Seq2Seq):
             if maxout_dim is None
             else maxout_dim,
         }
-        for name, value in more.items():
-            check_positive(name, value)
+        more = {
+            name: check_positive(name, value) for name, value in more.items()
+        }
         super().__init__(
             source_vocab_size,
             target_vocab_size,
             dim,
             num_layers,
-            dropout,
-            embedding_dim=more["embedding_dim"],
+            dropout=dropout,
             **kwargs,
         )
+        self.add_embeddings(more["embedding_dim"])
         if num_layers != 1:
             raise ValueError(
                 "The model of the paper has one layer. Received: "
@@ -230,6 +262,7 @@ class RNNSearch(Seq2Seq):
         return self.output_layer(t)
 
     def call(self, inputs, training=None, return_attention_scores=False):
+        check_dict(inputs, "source", "target")
         memory, state = self.encode(inputs["source"], training)
         embedded = self.target_embedding(inputs["target"])
         embedded = self.dropout_layer(embedded, training=training)

@@ -4,7 +4,7 @@ The functions are the equations; each layer owns the parameters of one.
 """
 
 from d2l_attention._checks import check_positive
-from d2l_attention.attention_layer import AttentionLayer
+from d2l_attention.attention_layer import AttentionLayer, default_shapes
 import keras
 from keras import ops
 
@@ -12,39 +12,176 @@ _register = keras.saving.register_keras_serializable("d2l_attention")
 
 
 def dot_product_scores(query, key):
-    """q·k, `(B, T, K)` and `(B, S, K)` to `(B, T, S)`."""
-    _check_equal_features("The dot product", query, key)
+    """The dot product of each query with each key.
+
+        scores_ts = query_t · key_s
+
+    Source: Luong et al. (2015), arXiv:1508.04025, section 3.1 ("dot").
+
+    Args:
+        query: Float tensor `(…, T, K)`.
+        key: Float tensor `(…, S, K)`, of as many features.
+
+    Returns:
+        Float tensor `(…, T, S)`.
+
+    Raises:
+        ValueError: If query and key differ in their number of features.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import dot_product_scores
+        >>> query, key = np.array([[[1.0, 2.0]]]), np.array([[[3.0, 4.0]]])
+        >>> np.array(dot_product_scores(query, key)).tolist()  # 3 + 8
+        [[[11.0]]]
+    """
+    _check_equal_features("The dot product", query.shape, key.shape)
     return ops.einsum("...tk,...sk->...ts", query, key)
 
 
 def scaled_dot_product_scores(query, key):
-    """q·k / √K, of variance 1 for independent standard normal entries."""
+    """The dot product of each query with each key, divided by √K.
+
+        scores_ts = query_t · key_s / √K
+
+    The scores have variance 1 if the entries of query and key are independent
+    and standard normal.
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.2.1.
+
+    Args:
+        query: Float tensor `(…, T, K)`.
+        key: Float tensor `(…, S, K)`, of as many features.
+
+    Returns:
+        Float tensor `(…, T, S)`.
+
+    Raises:
+        ValueError: If query and key differ in their number of features.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import scaled_dot_product_scores
+        >>> query, key = np.ones((1, 1, 4)), np.ones((1, 2, 4))
+        >>> np.array(scaled_dot_product_scores(query, key)).tolist()  # 4 / 2
+        [[[2.0, 2.0]]]
+    """
     return dot_product_scores(query, key) / ops.shape(key)[-1] ** 0.5
 
 
 def gaussian_scores(query, key):
-    """−½‖q − k‖², the exponent of the Gaussian kernel of chapter 02."""
-    _check_equal_features("The Gaussian score", query, key)
+    """The exponent of a Gaussian kernel of width 1, as in chapter 02.
+
+        scores_ts = −½ ‖query_t − key_s‖²
+
+    Source: document 001, attention pooling (Nadaraya–Watson).
+
+    Args:
+        query: Float tensor `(…, T, K)`.
+        key: Float tensor `(…, S, K)`, of as many features.
+
+    Returns:
+        Float tensor `(…, T, S)`.
+
+    Raises:
+        ValueError: If query and key differ in their number of features.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import gaussian_scores
+        >>> query, key = np.array([[[1.0]]]), np.array([[[2.0], [3.0]]])
+        >>> np.array(gaussian_scores(query, key)).tolist()  # −½ 1², −½ 2²
+        [[[-0.5, -2.0]]]
+    """
+    _check_equal_features("The Gaussian score", query.shape, key.shape)
     differences = query[..., :, None, :] - key[..., None, :, :]
     return -0.5 * ops.sum(ops.square(differences), axis=-1)
 
 
 def bilinear_scores(query, key, kernel):
-    """qᵀWk, with W of shape `(query features, key features)`."""
+    """The dot product behind a learned matrix.
+
+        scores_ts = query_tᵀ W key_s
+
+    Source: Luong et al. (2015), arXiv:1508.04025, section 3.1 ("general").
+
+    Args:
+        query: Float tensor `(…, T, D)`.
+        key: Float tensor `(…, S, D')`.
+        kernel: Float tensor `(D, D')`, W.
+
+    Returns:
+        Float tensor `(…, T, S)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import bilinear_scores
+        >>> query, key = np.ones((1, 1, 2)), np.ones((1, 1, 3))
+        >>> kernel = np.arange(6.0).reshape(2, 3)
+        >>> np.array(bilinear_scores(query, key, kernel)).tolist()  # 0 + … + 5
+        [[[15.0]]]
+    """
     return dot_product_scores(ops.matmul(query, kernel), key)
 
 
 def additive_scores(
     query, key, query_kernel, key_kernel, score_kernel, bias=0.0
 ):
-    """vᵀtanh(W_q q + W_k k + b); W_q, W_k `(features, U)`, v and b `(U,)`."""
+    """A perceptron with one hidden layer over query and key.
+
+        scores_ts = vᵀ tanh(W_q query_t + W_k key_s + b)
+
+    Source: Bahdanau et al. (2015), arXiv:1409.0473, appendix A.1.2.
+
+    Args:
+        query: Float tensor `(…, T, D)`.
+        key: Float tensor `(…, S, D')`.
+        query_kernel: Float tensor `(D, U)`, W_q.
+        key_kernel: Float tensor `(D', U)`, W_k.
+        score_kernel: Float tensor `(U,)`, v.
+        bias: Float tensor `(U,)`, b; 0 = none.
+
+    Returns:
+        Float tensor `(…, T, S)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import additive_scores
+        >>> query, key = np.ones((1, 1, 2)), np.ones((1, 3, 4))
+        >>> zeros = np.zeros((2, 5)), np.zeros((4, 5))
+        >>> scores = additive_scores(query, key, *zeros, np.ones(5), bias=9.0)
+        >>> np.array(scores).round(3).tolist()  # 5 tanh 9
+        [[[5.0, 5.0, 5.0]]]
+    """
     projected_query = ops.matmul(query, query_kernel) + bias
     projected_key = ops.matmul(key, key_kernel)
     return _perceptron(projected_query, projected_key, score_kernel)
 
 
 def concat_scores(query, key, kernel, score_kernel):
-    """vᵀtanh(W[q; k]), with W of shape `(query + key features, U)`."""
+    """A perceptron with one hidden layer over the joined query and key.
+
+        scores_ts = vᵀ tanh(W [query_t; key_s])
+
+    Source: Luong et al. (2015), arXiv:1508.04025, section 3.1 ("concat").
+
+    Args:
+        query: Float tensor `(…, T, D)`.
+        key: Float tensor `(…, S, D')`.
+        kernel: Float tensor `(D + D', U)`, W.
+        score_kernel: Float tensor `(U,)`, v.
+
+    Returns:
+        Float tensor `(…, T, S)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import concat_scores
+        >>> query, key = np.ones((1, 2, 1)), np.ones((1, 3, 1))
+        >>> kernel = np.array([[1.0], [-1.0]])  # W [q; k] = q − k
+        >>> np.array(concat_scores(query, key, kernel, np.ones(1))).tolist()
+        [[[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]]
+    """
     t, s = ops.shape(query)[-2], ops.shape(key)[-2]
     pairs = ops.concatenate(  # (B, T, S, query + key features)
         [
@@ -64,12 +201,12 @@ def _perceptron(projected_query, projected_key, score_kernel):
     return ops.sum(hidden * score_kernel, axis=-1)
 
 
-def _check_equal_features(name, query, key):
-    if None not in (query.shape[-1], key.shape[-1]):
-        if query.shape[-1] != key.shape[-1]:
+def _check_equal_features(name, query_shape, key_shape):
+    if None not in (query_shape[-1], key_shape[-1]):
+        if query_shape[-1] != key_shape[-1]:
             raise ValueError(
                 f"{name} needs queries and keys of equal size. Received: "
-                f"query {tuple(query.shape)}, key {tuple(key.shape)}."
+                f"query {tuple(query_shape)}, key {tuple(key_shape)}."
             )
 
 
@@ -86,13 +223,51 @@ class DotProductAttention(AttentionLayer):
         scale: Float, factor of the scores; None = 1/√K, 1.0 = unscaled.
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Call arguments, returns and errors: see `AttentionLayer`; query and key
-    have the same number of features K.
+    Call arguments:
+        query: Float tensor `(B, T, K)`.
+        key: Float tensor `(B, S, K)`; defaults to `query`.
+        value: Float tensor `(B, S, V)`; defaults to `key`.
+        attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
+            may attend. Two axes are read as `(T, S)`, never as `(B, S)`.
+        key_mask: Bool tensor `(B, S)`, True at keys that exist.
+        value_mask: Bool tensor `(B, S)`; it masks the keys of these values.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise. Keras fills
+            `mask` or the masks of query, key and value from implicit masks,
+            such as that of `Embedding(mask_zero=True)`.
+        use_causal_mask: Whether query t sees no key behind t + S − T.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout. (The name is that of Keras; what it calls
+            scores are the weights, after the softmax.)
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)`. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import DotProductAttention
+        >>> query, key = np.ones((1, 1, 2)), np.ones((1, 3, 2))
+        >>> value = np.array([[[1.0], [3.0], [9.0]]])
+        >>> mask = np.array([[True, True, False]])  # the third is padding
+        >>> output = DotProductAttention()(
+        ...     query, key=key, value=value, key_mask=mask
+        ... )
+        >>> np.array(output).tolist()  # the mean of 1 and 3
+        [[[2.0]]]
     """
 
-    def __init__(self, scale=None, dropout=0.0, **kwargs):
+    def __init__(self, *, scale=None, dropout=0.0, **kwargs):
         super().__init__(dropout=dropout, **kwargs)
         self.scale = scale
+
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        query, key, _ = default_shapes(query_shape, key_shape, value_shape)
+        _check_equal_features("The dot product", query, key)
 
     def score(self, query, key):
         if self.scale is None:
@@ -119,20 +294,45 @@ class AdditiveAttention(AttentionLayer):
         dropout: Float in [0, 1), rate of dropout on the weights.
         use_bias: Whether to add b, which document 004 has and 001 has not.
 
-    Call arguments, returns and errors: see `AttentionLayer`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        key: Float tensor `(B, S, D')`; defaults to `query`.
+        value: Float tensor `(B, S, V)`; defaults to `key`.
+        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
+            see `DotProductAttention`.
+        use_causal_mask, return_attention_scores, training: Bools; see
+            `DotProductAttention`.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)`. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `units` is not positive, `dropout` is outside [0, 1),
+            or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import AdditiveAttention
+        >>> query, key = np.ones((1, 2, 4)), np.ones((1, 3, 6))
+        >>> output, weights = AdditiveAttention(units=5)(
+        ...     query, key=key, return_attention_scores=True
+        ... )
+        >>> tuple(output.shape), tuple(weights.shape)
+        ((1, 2, 6), (1, 2, 3))
     """
 
-    def __init__(self, units, dropout=0.0, use_bias=False, **kwargs):
+    def __init__(self, units, *, dropout=0.0, use_bias=False, **kwargs):
         super().__init__(dropout=dropout, **kwargs)
-        check_positive("units", units)
-        self.units = units
+        self.units = check_positive("units", units)
         self.use_bias = use_bias
 
-    def build(self, query_shape, key_shape=None):
-        key_shape = query_shape if key_shape is None else key_shape
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        shapes = default_shapes(query_shape, key_shape, value_shape)
+        query_size, key_size, _ = (shape[-1] for shape in shapes)
         u = self.units
-        self.query_kernel = self.add_weight((query_shape[-1], u), name="W_q")
-        self.key_kernel = self.add_weight((key_shape[-1], u), name="W_k")
+        self.query_kernel = self.add_weight((query_size, u), name="W_q")
+        self.key_kernel = self.add_weight((key_size, u), name="W_k")
         self.score_kernel = _add_score_kernel(self, u)
         if self.use_bias:
             self.bias = self.add_weight((u,), "zeros", name="b")
@@ -164,13 +364,38 @@ class BilinearAttention(AttentionLayer):
     Args:
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Call arguments, returns and errors: see `AttentionLayer`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        key: Float tensor `(B, S, D')`; defaults to `query`.
+        value: Float tensor `(B, S, V)`; defaults to `key`.
+        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
+            see `DotProductAttention`.
+        use_causal_mask, return_attention_scores, training: Bools; see
+            `DotProductAttention`.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)`. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import BilinearAttention
+        >>> layer = BilinearAttention()
+        >>> output = layer(np.ones((1, 2, 4)), key=np.ones((1, 3, 6)))
+        >>> tuple(output.shape), tuple(layer.kernel.shape)
+        ((1, 2, 6), (4, 6))
     """
 
-    def build(self, query_shape, key_shape=None):
-        key_shape = query_shape if key_shape is None else key_shape
-        shape = (query_shape[-1], key_shape[-1])
-        self.kernel = self.add_weight(shape, name="W")
+    def __init__(self, *, dropout=0.0, **kwargs):
+        super().__init__(dropout=dropout, **kwargs)
+
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        shapes = default_shapes(query_shape, key_shape, value_shape)
+        query_size, key_size, _ = (shape[-1] for shape in shapes)
+        self.kernel = self.add_weight((query_size, key_size), name="W")
 
     def score(self, query, key):
         return bilinear_scores(query, key, self.kernel)
@@ -193,17 +418,42 @@ class ConcatAttention(AttentionLayer):
         units: Positive int, width U of the hidden layer.
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Call arguments, returns and errors: see `AttentionLayer`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        key: Float tensor `(B, S, D')`; defaults to `query`.
+        value: Float tensor `(B, S, V)`; defaults to `key`.
+        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
+            see `DotProductAttention`.
+        use_causal_mask, return_attention_scores, training: Bools; see
+            `DotProductAttention`.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)`. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `units` is not positive, `dropout` is outside [0, 1),
+            or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import ConcatAttention
+        >>> x = np.ones((1, 3, 4))  # three tokens that are all alike
+        >>> _, weights = ConcatAttention(units=5)(
+        ...     x, use_causal_mask=True, return_attention_scores=True
+        ... )
+        >>> np.array(weights)[0].round(2).tolist()[1]  # sees tokens 0 and 1
+        [0.5, 0.5, 0.0]
     """
 
-    def __init__(self, units, dropout=0.0, **kwargs):
+    def __init__(self, units, *, dropout=0.0, **kwargs):
         super().__init__(dropout=dropout, **kwargs)
-        check_positive("units", units)
-        self.units = units
+        self.units = check_positive("units", units)
 
-    def build(self, query_shape, key_shape=None):
-        key_shape = query_shape if key_shape is None else key_shape
-        shape = (query_shape[-1] + key_shape[-1], self.units)
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        shapes = default_shapes(query_shape, key_shape, value_shape)
+        query_size, key_size, _ = (shape[-1] for shape in shapes)
+        shape = (query_size + key_size, self.units)
         self.kernel = self.add_weight(shape, name="W")
         self.score_kernel = _add_score_kernel(self, self.units)
 

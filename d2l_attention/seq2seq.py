@@ -5,7 +5,7 @@ step. Whatever happens inside, training sees `call` and decoding sees the
 step protocol, `start` and `step`.
 """
 
-from d2l_attention._checks import check_positive, check_rate
+from d2l_attention._checks import check_dict, check_positive, check_rate
 from d2l_attention.recurrence import (
     GRUWeights,
     gru,
@@ -25,7 +25,6 @@ class Seq2Seq(keras.Model):
         dim: Positive int, size D of embeddings and hidden states.
         num_layers: Positive int, number of layers on each side.
         dropout: Float in [0, 1).
-        embedding_dim: Positive int, size of the embeddings; None = `dim`.
 
     Call arguments:
         inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
@@ -51,36 +50,40 @@ class Seq2Seq(keras.Model):
         target_vocab_size,
         dim,
         num_layers,
-        dropout=0.0,
         *,
-        embedding_dim=None,
+        dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.sizes = {
+        sizes = {
             "source_vocab_size": source_vocab_size,
             "target_vocab_size": target_vocab_size,
             "dim": dim,
             "num_layers": num_layers,
         }
-        for name, value in self.sizes.items():
-            check_positive(name, value)
-        check_rate("dropout", dropout)
-        self.dropout = dropout
+        self.sizes = {
+            name: check_positive(name, value) for name, value in sizes.items()
+        }
+        self.dropout = check_rate("dropout", dropout)
         policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
-        self.source_embedding, self.target_embedding = (
-            keras.layers.Embedding(
-                size,
-                embedding_dim or dim,
-                keras.initializers.RandomNormal(stddev=self.embedding_stddev),
-                **policy,
-            )
-            for size in (source_vocab_size, target_vocab_size)
-        )
         # Under mixed precision the logits stay float32, or the loss is rough.
         self.output_layer = keras.layers.Dense(
-            target_vocab_size, dtype=self.dtype_policy.variable_dtype
+            self.sizes["target_vocab_size"],
+            dtype=self.dtype_policy.variable_dtype,
+        )
+
+    def add_embeddings(self, embedding_dim):
+        """Make the two embeddings, of as many features as a model wants."""
+        self.embedding_dim = check_positive("embedding_dim", embedding_dim)
+        self.source_embedding, self.target_embedding = (
+            keras.layers.Embedding(
+                self.sizes[f"{side}_vocab_size"],
+                self.embedding_dim,
+                keras.initializers.RandomNormal(stddev=self.embedding_stddev),
+                dtype=self.dtype_policy,
+            )
+            for side in ("source", "target")
         )
 
     def start(self, source):
@@ -111,22 +114,40 @@ class RecurrentSeq2Seq(Seq2Seq):
     how it reads the context from it (`read`).
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        source_vocab_size,
+        target_vocab_size,
+        dim,
+        num_layers,
+        *,
+        dropout=0.0,
+        embedding_dim=None,
+        **kwargs,
+    ):
+        super().__init__(
+            source_vocab_size,
+            target_vocab_size,
+            dim,
+            num_layers,
+            dropout=dropout,
+            **kwargs,
+        )
         dim, layers = self.sizes["dim"], range(self.sizes["num_layers"])
+        self.add_embeddings(dim if embedding_dim is None else embedding_dim)
         self.encoder_cells, self.decoder_cells = (
             [keras.layers.GRUCell(dim, dtype=self.dtype_policy) for _ in layers]
             for _ in ("encoder", "decoder")
         )
 
     def build(self, input_shape):
-        dim = self.sizes["dim"]
+        dim, m = self.sizes["dim"], self.embedding_dim
         for embedding in (self.source_embedding, self.target_embedding):
             embedding.build((None, None))
-        for cell in self.encoder_cells:
-            cell.build((None, dim))
+        for i, cell in enumerate(self.encoder_cells):
+            cell.build((None, m if i == 0 else dim))
         for i, cell in enumerate(self.decoder_cells):
-            cell.build((None, 2 * dim if i == 0 else dim))
+            cell.build((None, dim + m if i == 0 else dim))
         self.output_layer.build((None, None, dim))
 
     def memorize(self, annotations, final, mask):
@@ -166,6 +187,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         return {"hidden": hidden, **weights}
 
     def call(self, inputs, training=None, return_attention_scores=False):
+        check_dict(inputs, "source", "target")
         memory, state = self.encode(inputs["source"], training)
         embedded = self.target_embedding(inputs["target"])
         embedded = self.dropout_layer(embedded, training=training)
@@ -197,6 +219,9 @@ class RecurrentSeq2Seq(Seq2Seq):
         logits = self.output_layer(state["hidden"][-1])
         return logits, {"memory": memory, **state}
 
+    def get_config(self):
+        return {**super().get_config(), "embedding_dim": self.embedding_dim}
+
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class FixedContextSeq2Seq(RecurrentSeq2Seq):
@@ -207,8 +232,37 @@ class FixedContextSeq2Seq(RecurrentSeq2Seq):
     Source: Cho et al. (2014), arXiv:1406.1078, section 2.2; document 001,
     Bahdanau attention, as what attention replaces.
 
-    Args, call arguments, returns and errors: see `Seq2Seq`. There are no
-    weights to return, so the dict of `return_attention_scores` is empty.
+    Args:
+        source_vocab_size: Positive int, number of source token ids.
+        target_vocab_size: Positive int, number of target token ids.
+        dim: Positive int, size D of the hidden states.
+        num_layers: Positive int, number of layers on each side.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens and on the
+            decoder's states before the output layer.
+        embedding_dim: Positive int, features of the embeddings; None = `dim`.
+
+    Call arguments:
+        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
+            `(B, T)`, the target as the decoder sees it, beginning with the
+            start token. Id 0 is padding.
+        training: Whether dropout is active.
+        return_attention_scores: If True, also return a dict, which is empty:
+            there are no weights.
+
+    Returns:
+        Logits `(B, T, target_vocab_size)`, of float32 or wider.
+
+    Raises:
+        ValueError: If a size is not positive or `dropout` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import FixedContextSeq2Seq
+        >>> model = FixedContextSeq2Seq(9, 7, dim=4, num_layers=1)
+        >>> source = np.array([[3, 4, 0], [5, 6, 8]])
+        >>> target = np.array([[1, 5], [1, 3]])
+        >>> tuple(model({"source": source, "target": target}).shape)
+        (2, 2, 7)
     """
 
     def memorize(self, annotations, final, mask):

@@ -1,10 +1,12 @@
 """The Transformer: an encoder and a decoder of attention alone."""
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_dict, check_positive
+from d2l_attention.attention_layer import drop, query_and_key_size
 from d2l_attention.blocks import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from d2l_attention.masking import add_causal_mask, merge_masks
 from d2l_attention.positional_encoding import PositionalEncoding
 from d2l_attention.seq2seq import Seq2Seq
 import keras
@@ -14,20 +16,7 @@ _register = keras.saving.register_keras_serializable("d2l_attention")
 
 
 class _Stack(keras.Layer):
-    """Positions, dropout and blocks; the embedding is the caller's.
-
-    Args:
-        dim: Positive int, features D.
-        num_layers: Positive int, number of blocks.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise nets.
-        dropout: Float in [0, 1).
-        max_length: Positive int, number of positions.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, or the input is longer than `max_length`.
-    """
+    """Positions, dropout and blocks; the embedding is the caller's."""
 
     def __init__(
         self,
@@ -35,33 +24,71 @@ class _Stack(keras.Layer):
         num_layers,
         num_heads,
         ffn_dim,
+        *,
         dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
         max_length=256,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive("num_layers", num_layers)
-        self.sizes = {
-            "dim": dim,
-            "num_layers": num_layers,
-            "num_heads": num_heads,
-            "ffn_dim": ffn_dim,
-            "dropout": dropout,
-            "max_length": max_length,
-        }
+        self.num_layers = check_positive("num_layers", num_layers)
         self.max_length = max_length
         policy = {"dtype": self.dtype_policy}
-        self.positions = PositionalEncoding(max_length, **policy)
+        self.positions = None
+        if max_length is not None:
+            self.max_length = check_positive("max_length", max_length)
+            self.positions = PositionalEncoding(max_length, **policy)
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
         self.blocks = [
             self.block_class(
-                num_heads, dim, ffn_dim, dropout, name=f"block_{i}", **policy
+                dim,
+                num_heads,
+                ffn_dim,
+                dropout=dropout,
+                activation=activation,
+                use_bias=use_bias,
+                normalize_first=normalize_first,
+                epsilon=epsilon,
+                name=f"block_{i}",
+                **policy,
             )
-            for i in range(num_layers)
+            for i in range(self.num_layers)
         ]
+        self.norm = None  # behind the last block, whose sum it normalizes
+        if normalize_first:
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=epsilon, name="norm", **policy
+            )
+        self.supports_masking = True
+
+    def _build(self, *shapes):
+        for block in self.blocks:
+            block.build(*shapes)
+        if self.positions is not None:
+            self.positions.build(shapes[0])
+        if self.norm is not None:
+            self.norm.build(shapes[0])
+
+    def _place(self, x, start=0):
+        """x with its positions, if the stack has any."""
+        return x if self.positions is None else self.positions(x, start=start)
+
+    def _end(self, x):
+        return x if self.norm is None else self.norm(x)
 
     def get_config(self):
-        return {**super().get_config(), **self.sizes}
+        block = self.blocks[0].get_config()
+        names = ("dim", "num_heads", "ffn_dim", "dropout", "activation")
+        names += ("use_bias", "normalize_first", "epsilon")
+        return {
+            **super().get_config(),
+            **{name: block[name] for name in names},
+            "num_layers": self.num_layers,
+            "max_length": self.max_length,
+        }
 
 
 @_register
@@ -71,37 +98,121 @@ class TransformerEncoder(_Stack):
     Source: Vaswani et al. (2017), arXiv:1706.03762, section 3; document 001,
     Transformer.
 
-    Args and errors: see `_Stack`.
+    Args:
+        dim: Positive int, features D.
+        num_layers: Positive int, number of blocks.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise nets.
+        dropout: Float in [0, 1), rate of dropout on the input, on weights and
+            on residuals.
+        activation: Name or function of the nets' activation.
+        use_bias: Whether attention's projections and the nets have biases.
+        normalize_first: Whether each sublayer reads a normalized input, in
+            place of a norm behind each residual. There is then one more norm
+            behind the last block.
+        epsilon: Float of the layer normalizations.
+        max_length: Positive int, number of sinusoidal positions that are
+            added to the input; None adds none.
 
     Call arguments:
-        x: Float tensor `(B, S, D)`, embedded tokens without positions.
-        key_mask: Bool tensor `(B, S)`, True at tokens.
+        query: Float tensor `(B, T, D)`, embedded tokens.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one.
         return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
 
     Returns:
-        Float tensor `(B, S, D)`, and if asked a dict of
-        `"block_i/self_attention"` `(B, H, S, S)`.
+        Float tensor `(B, T, D)`, and if asked a dict of
+        `"block_i/self_attention"` `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), shapes do not match, or the
+            input is longer than `max_length`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerEncoder
+        >>> encoder = TransformerEncoder(
+        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
+        ... )
+        >>> _, maps = encoder(np.ones((1, 3, 4)), return_attention_scores=True)
+        >>> sorted(maps), tuple(maps["block_0/self_attention"].shape)
+        (['block_0/self_attention', 'block_1/self_attention'], (1, 2, 3, 3))
     """
 
     block_class = TransformerEncoderBlock
 
-    def build(self, x_shape):
-        self.positions.build(x_shape)
-        for block in self.blocks:
-            block.build(x_shape)
+    def __init__(
+        self,
+        dim,
+        num_layers,
+        num_heads,
+        ffn_dim,
+        *,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        max_length=256,
+        **kwargs,
+    ):
+        super().__init__(
+            dim,
+            num_layers,
+            num_heads,
+            ffn_dim,
+            dropout=dropout,
+            activation=activation,
+            use_bias=use_bias,
+            normalize_first=normalize_first,
+            epsilon=epsilon,
+            max_length=max_length,
+            **kwargs,
+        )
+
+    def build(self, query_shape):
+        self._build(query_shape)
 
     def call(
-        self, x, key_mask=None, return_attention_scores=False, training=None
+        self,
+        query,
+        *,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=None,
     ):
-        x = self.dropout_layer(self.positions(x), training=training)
-        mask = None if key_mask is None else key_mask[:, None]
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        if use_causal_mask:
+            mask = add_causal_mask(mask, *query_and_key_size(query, query))
+        x = drop(self.dropout_layer, self._place(query), training)
+        asked = {"return_attention_scores": True}
+        asked, maps = asked if return_attention_scores else {}, {}
+        for block in self.blocks:
+            x = block(x, attention_mask=mask, training=training, **asked)
+            if asked:
+                x, maps[f"{block.name}/self_attention"] = x
+        x = self._end(x)
+        return (x, maps) if return_attention_scores else x
+
+    def compute_output_shape(self, query_shape):
+        return tuple(query_shape)
+
+    def compute_output_spec(
+        self, query, *, return_attention_scores=False, **masks_and_mode
+    ):
         maps = {}
         for block in self.blocks:
-            x, weights = block(
-                x,
-                attention_mask=mask,
-                return_attention_scores=True,
-                training=training,
+            x, weights = block.compute_output_spec(
+                query, return_attention_scores=True
             )
             maps[f"{block.name}/self_attention"] = weights
         return (x, maps) if return_attention_scores else x
@@ -114,69 +225,181 @@ class TransformerDecoder(_Stack):
     Source: Vaswani et al. (2017), arXiv:1706.03762, section 3; document 001,
     Transformer.
 
-    Args and errors: see `_Stack`.
+    Args:
+        dim: Positive int, features D.
+        num_layers: Positive int, number of blocks.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise nets.
+        dropout: Float in [0, 1), rate of dropout on the input, on weights and
+            on residuals.
+        activation: Name or function of the nets' activation.
+        use_bias: Whether attention's projections and the nets have biases.
+        normalize_first: Whether each sublayer reads a normalized input, in
+            place of a norm behind each residual. There is then one more norm
+            behind the last block.
+        epsilon: Float of the layer normalizations.
+        max_length: Positive int, number of sinusoidal positions that are
+            added to the input, and slots of a decoding's cache; None adds no
+            positions, and then `start` must be told the slots.
 
     Call arguments:
-        x: Float tensor `(B, T, D)`, embedded tokens without positions.
-        encoded: Float tensor `(B, S, D)`, the encoder's output.
-        encoded_mask: Bool tensor `(B, S)`, True at source tokens.
+        query: Float tensor `(B, T, D)`, embedded tokens of the target.
+        key: Float tensor `(B, S, D')`, the encoder's output.
+        query_mask: Bool tensor `(B, T)`, True at target tokens.
+        key_mask: Bool tensor `(B, S)`, True at source tokens. Keras fills
+            both from implicit masks.
+        attention_mask: Bool tensor over target and target, `(T, T)`,
+            `(B, 1, T)` or `(B, T, T)`; the causal mask comes on top.
+        cross_attention_mask: Bool tensor over target and source, `(T, S)`,
+            `(B, 1, S)` or `(B, T, S)`.
         return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, D)`, and if asked a dict of
         `"block_i/self_attention"` `(B, H, T, T)` and
         `"block_i/cross_attention"` `(B, H, T, S)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), shapes do not match, or the
+            input is longer than `max_length`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerDecoder
+        >>> decoder = TransformerDecoder(
+        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
+        ... )
+        >>> x, source = np.ones((1, 3, 4)), np.ones((1, 5, 4))
+        >>> whole, state = decoder(x, key=source), decoder.start(source)
+        >>> for t in range(3):  # token by token
+        ...     last, state = decoder.step(x[:, t : t + 1], state)
+        >>> bool(np.allclose(last[:, 0], whole[:, 2], atol=1e-5))
+        True
     """
 
     block_class = TransformerDecoderBlock
 
-    def build(self, x_shape, encoded_shape):
-        self.positions.build(x_shape)
-        for block in self.blocks:
-            block.build(x_shape, encoded_shape)
+    def __init__(
+        self,
+        dim,
+        num_layers,
+        num_heads,
+        ffn_dim,
+        *,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        max_length=256,
+        **kwargs,
+    ):
+        super().__init__(
+            dim,
+            num_layers,
+            num_heads,
+            ffn_dim,
+            dropout=dropout,
+            activation=activation,
+            use_bias=use_bias,
+            normalize_first=normalize_first,
+            epsilon=epsilon,
+            max_length=max_length,
+            **kwargs,
+        )
+
+    def build(self, query_shape, key_shape):
+        self._build(query_shape, key_shape)
 
     def call(
         self,
-        x,
-        encoded,
-        encoded_mask=None,
+        query,
+        *,
+        key,
+        query_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        cross_attention_mask=None,
         return_attention_scores=False,
         training=None,
     ):
-        x = self.dropout_layer(self.positions(x), training=training)
+        x = drop(self.dropout_layer, self._place(query), training)
+        asked = {"return_attention_scores": True}
+        asked, maps = asked if return_attention_scores else {}, {}
+        for block in self.blocks:
+            x = block(
+                x,
+                key=key,
+                query_mask=query_mask,
+                key_mask=key_mask,
+                attention_mask=attention_mask,
+                cross_attention_mask=cross_attention_mask,
+                training=training,
+                **asked,
+            )
+            if asked:
+                x, weights = x
+                for name, one in weights.items():
+                    maps[f"{block.name}/{name}"] = one
+        x = self._end(x)
+        return (x, maps) if return_attention_scores else x
+
+    def compute_output_shape(self, query_shape, key_shape=None):
+        return tuple(query_shape)
+
+    def compute_output_spec(
+        self, query, *, key, return_attention_scores=False, **masks_and_mode
+    ):
         maps = {}
         for block in self.blocks:
-            x, weights = block(
-                x,
-                encoded,
-                encoded_mask=encoded_mask,
-                return_attention_scores=True,
-                training=training,
+            x, weights = block.compute_output_spec(
+                query, key=key, return_attention_scores=True
             )
             for name, one in weights.items():
                 maps[f"{block.name}/{name}"] = one
         return (x, maps) if return_attention_scores else x
 
-    def start(self, encoded, encoded_mask):
-        """The state before the first token; every tensor batch first."""
-        batch = ops.shape(encoded)[0]
+    def start(self, key, key_mask=None, max_length=None):
+        """The state before the first token; every tensor batch first.
+
+        Args:
+            key: Float tensor `(B, S, D)`, the encoder's output.
+            key_mask: Bool tensor `(B, S)`, True at source tokens.
+            max_length: Positive int, slots of the cache; None = as many as
+                there are positions.
+
+        Raises:
+            ValueError: If nothing says how many slots there are.
+        """
+        max_length = self.max_length if max_length is None else max_length
+        if max_length is None:
+            raise ValueError(
+                "A stack without positions must be told how many tokens its "
+                "cache holds. Received: max_length=None."
+            )
+        batch, size = ops.shape(key)[:2]
+        if key_mask is None:
+            key_mask = ops.ones((batch, size), "bool")
         return {
             "position": ops.zeros((batch,), "int32"),  # the same for all
-            "cache": [b.start(batch, self.max_length) for b in self.blocks],
-            "memory": [block.memorize(encoded) for block in self.blocks],
-            "mask": encoded_mask,
+            "cache": [b.make_cache(batch, max_length) for b in self.blocks],
+            "memory": [block.memorize(key) for block in self.blocks],
+            "mask": key_mask,
         }
 
     def step(self, x, state):
         """One embedded token `(B, 1, D)`: output and state."""
         position, caches = state["position"][0], []
-        x = self.positions(x, start=position)
+        x = self._place(x, position)
         for block, cache, memory in zip(
             self.blocks, state["cache"], state["memory"], strict=True
         ):
             x, _, cache = block.step(x, position, cache, memory, state["mask"])
             caches.append(cache)
-        return x, {**state, "position": state["position"] + 1, "cache": caches}
+        state = {**state, "position": state["position"] + 1, "cache": caches}
+        return self._end(x), state
 
 
 @_register
@@ -191,14 +414,49 @@ class Transformer(Seq2Seq):
     Transformer.
 
     Args:
+        source_vocab_size: Positive int, number of source token ids.
+        target_vocab_size: Positive int, number of target token ids.
+        dim: Positive int, features D of embeddings and blocks.
+        num_layers: Positive int, number of blocks on each side.
         num_heads: Positive int, H; divides `dim`.
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
-        max_length: Positive int, most tokens of a source and of a target; so
-            many keys and values does a decoding reserve.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
+            and residuals.
+        max_length: Positive int, most tokens of a source and of a target. A
+            decoding reserves room for as many keys and values.
 
-    Further args, call arguments, returns and errors: see `Seq2Seq`. The
-    weights are named `"encoder/block_i/self_attention"`,
-    `"decoder/block_i/self_attention"` and `"decoder/block_i/cross_attention"`.
+    Call arguments:
+        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
+            `(B, T)`, the target as the decoder sees it, beginning with the
+            start token. Id 0 is padding.
+        training: Whether dropout is active.
+        return_attention_scores: If True, also return a dict of weights:
+            `"encoder/block_i/self_attention"` `(B, H, S, S)`,
+            `"decoder/block_i/self_attention"` `(B, H, T, T)` and
+            `"decoder/block_i/cross_attention"` `(B, H, T, S)`. Row t of the
+            last two belongs to the token that step t predicts.
+
+    Returns:
+        Logits `(B, T, target_vocab_size)`, of float32 or wider.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), or there are more tokens than
+            `max_length`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import Transformer
+        >>> model = Transformer(9, 7, dim=8, num_layers=1)
+        >>> source, target = np.array([[3, 4, 0]]), np.array([[1, 5]])
+        >>> logits, maps = model(
+        ...     {"source": source, "target": target},
+        ...     return_attention_scores=True,
+        ... )
+        >>> tuple(logits.shape)
+        (1, 2, 7)
+        >>> tuple(maps["decoder/block_0/cross_attention"].shape)
+        (1, 4, 2, 3)
     """
 
     def __init__(
@@ -209,6 +467,7 @@ class Transformer(Seq2Seq):
         num_layers,
         num_heads=4,
         ffn_dim=None,
+        *,
         dropout=0.0,
         max_length=256,
         **kwargs,
@@ -218,15 +477,19 @@ class Transformer(Seq2Seq):
             target_vocab_size,
             dim,
             num_layers,
-            dropout,
+            dropout=dropout,
             **kwargs,
         )
-        self.options = {
+        self.add_embeddings(self.sizes["dim"])
+        options = {
             "num_heads": num_heads,
             "ffn_dim": 4 * dim if ffn_dim is None else ffn_dim,
             "max_length": max_length,
         }
-        self.max_length = max_length
+        self.options = {
+            name: check_positive(name, size) for name, size in options.items()
+        }
+        self.max_length = self.options["max_length"]
         self.encoder, self.decoder = (
             stack(
                 dim,
@@ -258,6 +521,7 @@ class Transformer(Seq2Seq):
         return embedding(ids) * self.sizes["dim"] ** 0.5
 
     def call(self, inputs, training=None, return_attention_scores=False):
+        check_dict(inputs, "source", "target")
         mask = ops.not_equal(inputs["source"], 0)
         encoded, encoder_maps = self.encoder(
             self.embed(inputs["source"], self.source_embedding),
@@ -267,8 +531,8 @@ class Transformer(Seq2Seq):
         )
         x, decoder_maps = self.decoder(
             self.embed(inputs["target"], self.target_embedding),
-            encoded,
-            encoded_mask=mask,
+            key=encoded,
+            key_mask=mask,
             return_attention_scores=True,
             training=training,
         )

@@ -1,5 +1,6 @@
 """What every public attention layer must do, whatever its score."""
 
+from d2l_attention.masking import causal_mask
 import keras
 from keras import ops
 import numpy as np
@@ -78,6 +79,7 @@ def check_layer(
     _check_masked_is_removed(layer, query, key, value)
     _check_mask_shapes(layer, query, arguments, mask)
     _check_key_mask(layer, query, key, value)
+    _check_causal(layer, query, arguments, mask)
     asked = {"return_attention_scores": True} if weights else {}
     _check_state(layer, query, arguments, asked)
     _check_gradients(layer, query, arguments, no_gradient)
@@ -128,6 +130,32 @@ def _check_key_mask(layer, query, key, value):
     np.testing.assert_array_equal(to_numpy(given), to_numpy(explicit))
     everything = layer(query, key=key, value=value)
     assert not np.array_equal(to_numpy(given), to_numpy(everything))
+    of_values = layer(query, key=key, value=value, value_mask=key_mask)
+    np.testing.assert_array_equal(to_numpy(of_values), to_numpy(explicit))
+    halves = np.arange(key.shape[1]) < 9, np.arange(key.shape[1]) >= 3
+    halves = [np.broadcast_to(half, key_mask.shape) for half in halves]
+    both = layer(
+        query, key=key, value=value, key_mask=halves[0], value_mask=halves[1]
+    )
+    joined = layer(query, key=key, value=value, key_mask=halves[0] & halves[1])
+    np.testing.assert_array_equal(to_numpy(both), to_numpy(joined))
+    no_query = np.zeros(query.shape[:2], "bool")
+    other = layer(query, key=key, value=value, query_mask=no_query)
+    np.testing.assert_array_equal(to_numpy(other), to_numpy(everything))
+
+
+def _check_causal(layer, query, arguments, mask):
+    """`use_causal_mask` is the mask aligned by position, and joins others."""
+    past = to_numpy(causal_mask(*mask.shape[1:]))
+    for more in (None, mask):
+        found = layer(
+            query, attention_mask=more, use_causal_mask=True, **arguments
+        )
+        whole = past if more is None else past & more
+        expected = layer(query, attention_mask=whole, **arguments)
+        np.testing.assert_allclose(
+            to_numpy(found), to_numpy(expected), rtol=1e-5, atol=1e-6
+        )
 
 
 def _check_state(layer, query, arguments, asked):

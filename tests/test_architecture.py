@@ -25,6 +25,7 @@ FLOORS = {
     "seq2seq": 5,
     "bahdanau": 6,
     "language_model": 6,
+    "models": 6,
     "rnnsearch": 6,
     "transformer": 6,
     "decoding": 7,

@@ -27,20 +27,33 @@ def norm(x, epsilon=1e-5):
 
 def attend(layer, query, key, mask):
     """Multi-head attention, a loop over heads."""
-    w_q, w_k, w_v, w_o = map(to_numpy, layer.get_weights())
+    projections = [
+        getattr(layer, f"{name}_layer")
+        for name in ("query", "key", "value", "output")
+    ]
+    (w_q, *b_q), (w_k, *b_k), (w_v, *b_v), (w_o, *b_o) = (
+        map(to_numpy, one.get_weights()) for one in projections
+    )
     size, heads = layer.key_dim, []
+    queries, keys, values = (
+        x @ w + sum(b)
+        for x, w, b in ((query, w_q, b_q), (key, w_k, b_k), (key, w_v, b_v))
+    )
     for h in range(layer.num_heads):
         of_head = slice(h * size, (h + 1) * size)
-        q, k, v = query @ w_q[:, of_head], key @ w_k[:, of_head], key @ w_v
+        q, k, v = queries[..., of_head], keys[..., of_head], values
         scores = q @ k.transpose(0, 2, 1) / np.sqrt(size)
         exponentials = np.exp(np.where(mask, scores, -np.inf))
         weights = exponentials / exponentials.sum(-1, keepdims=True)
         heads.append(weights @ v[..., of_head])
-    return np.concatenate(heads, -1) @ w_o
+    return np.concatenate(heads, -1) @ w_o + sum(b_o)
 
 
 def feed_forward(layer, x):
-    w_1, b_1, w_2, b_2 = map(to_numpy, layer.get_weights())
+    if layer.use_bias:
+        w_1, b_1, w_2, b_2 = map(to_numpy, layer.get_weights())
+    else:
+        (w_1, w_2), b_1, b_2 = map(to_numpy, layer.get_weights()), 0, 0
     return np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
 
 
@@ -82,12 +95,96 @@ def test_the_decoder_block_equals_numpy():
     x, encoded = draw(2, 7, 12), draw(2, 11, 12)
     mask = np.arange(11) < np.array([[4], [11]])
     block = make(TransformerDecoderBlock)
-    found = block(x, encoded, mask)
+    found = block(x, key=encoded, key_mask=mask)
     past = np.tril(np.full((7, 7), True))
     y = norm(x + attend(block.self_attention, x, x, past))
     z = norm(y + attend(block.cross_attention, y, encoded, mask[:, None]))
     expected = norm(z + feed_forward(block.ffn, z))
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_blocks_that_normalize_first_equal_numpy(use_bias):
+    x, encoded = draw(2, 7, 12), draw(2, 11, 12)
+    seen = np.arange(11) < np.array([[4], [11]])
+    options = {"normalize_first": True, "use_bias": use_bias, "epsilon": 0.01}
+    encoder = make(TransformerEncoderBlock, **options)
+    found, read = encoder(x), norm(x, 0.01)
+    y = x + attend(encoder.self_attention, read, read, True)
+    expected = y + feed_forward(encoder.ffn, norm(y, 0.01))
+    np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
+
+    decoder = make(TransformerDecoderBlock, **options)
+    found = decoder(x, key=encoded, key_mask=seen)
+    past = np.tril(np.full((7, 7), True))
+    y = x + attend(decoder.self_attention, read, read, past)
+    z = y + attend(
+        decoder.cross_attention, norm(y, 0.01), encoded, seen[:, None]
+    )
+    expected = z + feed_forward(decoder.ffn, norm(z, 0.01))
+    np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_use_bias_reaches_every_projection(block):
+    x = draw(2, 3, 12)
+    source = {"key": x} if block is TransformerDecoderBlock else {}
+    for use_bias in (False, True):
+        layer = make(block, use_bias=use_bias)
+        layer(x, **source)
+        biases = [w.path for w in layer.weights if w.path.endswith("/bias")]
+        attentions = 1 + len(source)
+        assert len(biases) == (4 * attentions + 2 if use_bias else 0)
+
+
+def test_the_activation_is_that_of_the_net():
+    x = draw(2, 3, 12)
+    one, other = (
+        make(TransformerEncoderBlock),
+        make(TransformerEncoderBlock, activation="tanh"),
+    )
+    one(x), other(x)
+    other.set_weights(one.get_weights())
+    y = norm(x + attend(one.self_attention, x, x, True))
+    w_1, w_2 = map(to_numpy, other.ffn.get_weights())
+    expected = norm(y + np.tanh(y @ w_1) @ w_2)
+    np.testing.assert_allclose(to_numpy(other(x)), expected, atol=1e-5)
+    assert np.abs(to_numpy(one(x)) - expected).max() > 0.01
+
+
+def test_a_decoder_block_takes_every_mask():
+    """Each masks what its name says, and nothing else."""
+    x, encoded = draw(2, 7, 12), draw(2, 11, 12)
+    block = make(TransformerDecoderBlock)
+    real = np.arange(7) >= np.array([[2], [0]])  # padding on the left
+    pairs = np.abs(np.arange(7)[:, None] - np.arange(7)) <= 2
+    cross = (np.arange(7)[:, None] + np.arange(11)) % 3 > 0
+    source = np.arange(11) < np.array([[4], [11]])
+    past = np.tril(np.full((7, 7), True))
+
+    def weights(**masks):
+        _, found = block(x, key=encoded, return_attention_scores=True, **masks)
+        return [to_numpy(w) > 0 for w in found.values()]
+
+    own, seen = weights()
+    assert (own == past).all() and seen.all()
+    own, seen = weights(query_mask=real)
+    assert (own == (past & real[:, None])[:, None]).all() and seen.all()
+    own, seen = weights(attention_mask=pairs)
+    assert (own == (past & pairs)).all() and seen.all()
+    own, seen = weights(key_mask=source)
+    assert (own == past).all() and (seen == source[:, None, None]).all()
+    own, seen = weights(cross_attention_mask=cross, key_mask=source)
+    assert (own == past).all()
+    assert (seen == (cross & source[:, None])[:, None]).all()
+
+
+def test_an_encoder_block_may_be_causal():
+    x = draw(2, 7, 12)
+    block = make(TransformerEncoderBlock)
+    _, weights = block(x, use_causal_mask=True, return_attention_scores=True)
+    past = np.tril(np.full((7, 7), True))
+    assert ((to_numpy(weights) > 0) == past).all()
 
 
 def test_the_weights_asked_for_are_of_this_pass():
@@ -97,9 +194,9 @@ def test_the_weights_asked_for_are_of_this_pass():
     np.testing.assert_array_equal(to_numpy(output), to_numpy(encoder(x)))
     assert weights.shape == (2, 3, 7, 7)
     decoder = make(TransformerDecoderBlock)
-    output, weights = decoder(x, encoded, return_attention_scores=True)
+    output, weights = decoder(x, key=encoded, return_attention_scores=True)
     np.testing.assert_array_equal(
-        to_numpy(output), to_numpy(decoder(x, encoded))
+        to_numpy(output), to_numpy(decoder(x, key=encoded))
     )
     assert {k: tuple(w.shape) for k, w in weights.items()} == {
         "self_attention": (2, 3, 7, 7),
@@ -118,9 +215,10 @@ def test_bad_sizes_are_refused(block):
         make(block, dim=-12)
     with pytest.raises(ValueError, match="dropout=1"):
         make(block, dropout=1.0)
-    inputs = [draw(2, 3, 11)] * (1 + (block is TransformerDecoderBlock))
+    x = draw(2, 3, 11)
+    source = {"key": x} if block is TransformerDecoderBlock else {}
     with pytest.raises(ValueError, match=r"dim=12.*\(2, 3, 11\)"):
-        make(block)(*inputs)
+        make(block)(x, **source)
 
 
 @pytest.mark.backend_free
@@ -128,7 +226,8 @@ def test_bad_sizes_are_refused(block):
 def test_saved_and_loaded_it_is_the_same(block, tmp_path):
     inputs = [keras.Input((None, 12)) for _ in range(BLOCKS.index(block) + 1)]
     layer = make(block, activation="gelu", use_bias=True, dropout=0.2)
-    model = keras.Model(inputs, layer(*inputs))
+    names = dict(zip(("query", "key"), inputs, strict=False))
+    model = keras.Model(inputs, layer(**names))
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.layers[-1].get_config() == model.layers[-1].get_config()

@@ -82,19 +82,20 @@ def test_layers_under_the_causal_mask(name, asked, dropout, key_mask):
 
 
 @pytest.mark.parametrize("key_mask", [None, KEYS])
-def test_layers_that_are_causal_themselves(key_mask):
+def test_layers_with_a_causal_form_of_their_own(key_mask):
     for layer in (
-        FlashAttention(2, 3, causal=True, block_size=3),
-        FlashAttention(2, 3, causal=True),
-        PageLocalAttention(2, 3, page_size=2, causal=True),
-        PerformerAttention(2, 3, 8, causal=True),
-        LongformerAttention(2, 3, window=2, causal=True),
-        ReformerAttention(2, 3, 7, num_buckets=1, causal=True),
-        ReformerAttention(2, 3, 4, num_buckets=2, num_rounds=2, causal=True),
-        GlobalContextAttention(2, 3, causal=True),
+        FlashAttention(2, 3, block_size=3),
+        FlashAttention(2, 3),
+        PageLocalAttention(2, 3, page_size=2),
+        PerformerAttention(2, 3, 8),
+        LongformerAttention(2, 3, window=2),
+        ReformerAttention(2, 3, 7, num_buckets=1),
+        ReformerAttention(2, 3, 4, num_buckets=2, num_rounds=2),
+        GlobalContextAttention(2, 3),
     ):
         norms = jacobian(
-            lambda x, f=layer: f(x, key_mask=key_mask), draw(1, T, 6)
+            lambda x, f=layer: f(x, key_mask=key_mask, use_causal_mask=True),
+            draw(1, T, 6),
         )
         assert (np.triu(norms, 1) == 0.0).all(), layer.name
         assert (norms > 0).sum() >= 10
@@ -103,7 +104,7 @@ def test_layers_that_are_causal_themselves(key_mask):
 @pytest.mark.parametrize("num_kv_heads", [None, 1])
 @pytest.mark.parametrize("asked", [False, True])
 def test_causal_blocks(num_kv_heads, asked):
-    block = CausalBlock(2, 6, 5, num_kv_heads=num_kv_heads)
+    block = CausalBlock(6, 2, 5, num_kv_heads=num_kv_heads)
     block.build((None, None, 6))
 
     def transform(x):

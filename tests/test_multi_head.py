@@ -60,13 +60,12 @@ def test_each_head_is_an_attention_of_its_own():
 
 def in_keras(layer, query_shape, key_shape, value_shape, dtype=None):
     """`keras.layers.MultiHeadAttention` with the weights of `layer`."""
-    sizes = layer.sizes
     theirs = keras.layers.MultiHeadAttention(
-        sizes["num_heads"],
-        sizes["key_dim"],
-        sizes["value_dim"],
+        layer.num_heads,
+        layer.key_dim,
+        layer.value_dim,
         use_bias=layer.use_bias,
-        output_shape=sizes["output_dim"],
+        output_shape=layer.output_dim,
         dtype=dtype,
     )
     theirs.build(query_shape, value_shape, key_shape)

@@ -79,10 +79,57 @@ def test_the_stacks_serve_alone():
     np.testing.assert_array_equal(
         to_numpy(output), to_numpy(encoder(x, key_mask=mask))
     )
-    assert decoder(x, encoded).shape == (2, 7, 12)
+    assert decoder(x, key=encoded).shape == (2, 7, 12)
     for stack in (encoder, decoder):
         config = stack.get_config()
         assert type(stack).from_config(config).get_config() == config
+
+
+def test_stacks_do_without_positions_and_normalize_first():
+    x, encoded = draw(2, 7, 12), draw(2, 5, 12)
+    options = {"dim": 12, "num_layers": 2, "num_heads": 3, "ffn_dim": 8}
+    for stack, more in (
+        (TransformerEncoder, {}),
+        (TransformerDecoder, {"key": encoded}),
+    ):
+        bare = stack(**options, max_length=None, normalize_first=True)
+        expected = x
+        output = bare(x, **more)
+        for block in bare.blocks:
+            assert block.normalize_first
+            expected = block(expected, **more)
+        expected = to_numpy(bare.norm(expected))
+        np.testing.assert_allclose(to_numpy(output), expected, atol=1e-6)
+        config = bare.get_config()
+        assert stack.from_config(config).get_config() == config
+        assert config["max_length"] is None
+        placed = stack(**options, max_length=9)
+        assert placed.norm is None
+        placed(x, **more)
+        assert len(placed.weights) == len(bare.weights) - 2
+    with pytest.raises(ValueError, match="max_length=None"):
+        bare.start(encoded)
+
+
+@pytest.mark.parametrize("normalize_first", [False, True])
+@pytest.mark.parametrize("max_length", [None, 9])
+def test_a_stack_decodes_step_by_step_as_all_at_once(
+    normalize_first, max_length
+):
+    x, encoded = draw(2, 7, 12), draw(2, 5, 12)
+    mask = np.arange(5) < np.array([[3], [5]])
+    decoder = TransformerDecoder(
+        12, 2, 3, 8, normalize_first=normalize_first, max_length=max_length
+    )
+    expected = to_numpy(decoder(x, key=encoded, key_mask=mask))
+    state = decoder.start(encoded, mask, max_length=9)
+    found = []
+    for t in range(7):
+        output, state = decoder.step(x[:, t : t + 1], state)
+        found.append(to_numpy(output))
+    np.testing.assert_allclose(
+        np.concatenate(found, axis=1), expected, atol=1e-5
+    )
 
 
 def test_word_order_matters():

@@ -5,7 +5,17 @@ import numpy as np
 
 
 class OutOfBlocksError(MemoryError):
-    """There are too few free blocks; nothing was changed."""
+    """There are too few free blocks; nothing was changed.
+
+    Example:
+        >>> from d2l_attention import BlockManager, OutOfBlocksError
+        >>> manager = BlockManager(num_blocks=2, block_size=4)
+        >>> try:
+        ...     manager.reserve(manager.add(), num_tokens=9)
+        ... except OutOfBlocksError:
+        ...     print(len(manager.free_blocks), "blocks are free")
+        2 blocks are free
+    """
 
 
 class BlockManager:
@@ -20,11 +30,23 @@ class BlockManager:
     004, section 7.
 
     Args:
-        num_blocks: Positive int.
+        num_blocks: Positive int, number of blocks.
         block_size: Positive int, tokens in a block.
 
     Raises:
         ValueError: If a size is not positive.
+
+    Example:
+        >>> from d2l_attention import BlockManager
+        >>> manager = BlockManager(num_blocks=4, block_size=2)
+        >>> sequence = manager.add()
+        >>> copies = manager.reserve(sequence, num_tokens=3)
+        >>> manager.advance(sequence, num_tokens=3)
+        >>> child = manager.fork(sequence)  # shares both blocks …
+        >>> manager.reserve(child, num_tokens=1)  # … until it writes
+        [(1, 2)]
+        >>> manager.tables
+        {0: [0, 1], 1: [0, 2]}
     """
 
     def __init__(self, num_blocks, block_size):

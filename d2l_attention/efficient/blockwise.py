@@ -141,7 +141,9 @@ def take_rows(x, index):
     batch, length, *features = ops.shape(x)
     starts = length * ops.arange(batch, dtype=index.dtype)[:, None]
     rows = ops.reshape(x, (batch * length, *features))
-    return ops.take(rows, index + starts, axis=0)
+    taken = ops.take(rows, index + starts, axis=0)
+    # JAX forgets the axes of `index` where there is nothing to take.
+    return ops.reshape(taken, (*ops.shape(index), *features))
 
 
 def repeat(first, end, body, state):

@@ -23,7 +23,7 @@ def flash_attention(
     value,
     *,
     attention_mask=None,
-    causal=False,
+    use_causal_mask=False,
     block_size=None,
     return_log_sum_exp=False,
 ):
@@ -52,8 +52,8 @@ def flash_attention(
         value: Float tensor `(B, S, H, V)`.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`, or to
             `(B, H, T, S)` if it has four axes; True = may attend.
-        causal: Whether query t sees no key behind t + S − T. A block of
-            queries skips the keys that none of them sees.
+        use_causal_mask: Whether query t sees no key behind t + S − T. A block
+            of queries skips the keys that none of them sees.
         block_size: Positive int, largest number of queries and of keys in a
             block; None chooses both.
         return_log_sum_exp: If True, also return the log of the softmax's
@@ -67,6 +67,19 @@ def flash_attention(
     Raises:
         ValueError: If `block_size` is not positive, the mask is not boolean,
             or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import flash_attention
+        >>> key = np.zeros((1, 4, 1, 2), "float32")
+        >>> value = np.array([1, 2, 3, 6], "float32").reshape(1, 4, 1, 1)
+        >>> output, log_sum_exp = flash_attention(
+        ...     key[:, :1], key, value, block_size=2, return_log_sum_exp=True
+        ... )
+        >>> np.array(output).round(2).tolist()  # keys all alike: the mean
+        [[[[3.0]]]]
+        >>> np.exp(log_sum_exp).round(2).tolist()  # four times exp(0)
+        [[[4.0]]]
     """
     if block_size is not None:
         check_positive("block_size", block_size)
@@ -80,7 +93,7 @@ def flash_attention(
     query = query / key.shape[-1] ** 0.5
     b, h, t, _ = ops.shape(query)
     shape = (b, h, t, ops.shape(key)[2])
-    blocks = Blocks.of(shape, block_size, attention_mask, causal)
+    blocks = Blocks.of(shape, block_size, attention_mask, use_causal_mask)
     attend = _attend(blocks, return_log_sum_exp)
     found = attend(
         blocks.split(query, blocks.queries),
@@ -258,40 +271,86 @@ def _check(query, key, value, mask):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class FlashAttention(WeightlessAttention):
-    """Multi-head attention in blocks; see `flash_attention`.
+    """Multi-head attention in blocks, with memory that grows as T + S.
 
-    It computes what `MultiHeadAttention` computes with the same weights.
+        output = [flash_attention(Q W_q,h, K W_k,h, V W_v,h) for each h] W_o
+
+    It computes what `MultiHeadAttention` computes with the same weights, and
+    its projections have the same names, so that each can be given to the
+    other; see `flash_attention`.
+    The layer never forms the weights `(B, H, T, S)`, so it has neither
+    `dropout` nor `return_attention_scores`.
+
+    Source: Dao et al. (2022), arXiv:2205.14135; document 004, section 6.
 
     Args:
         num_heads: Positive int, H.
-        key_dim: Positive int, K features a head.
-        causal: Whether query t sees no key behind t + S − T.
+        key_dim: Positive int, features K of queries and keys in each head.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        use_bias: Whether the four projections have biases.
         block_size: Positive int, largest number of queries and of keys in a
             block; None chooses both.
 
-    Further args, call arguments, returns and errors: see
-    `WeightlessAttention`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        key: Float tensor `(B, S, D')`; defaults to `query`.
+        value: Float tensor `(B, S, D'')`; defaults to `key`.
+        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
+            see `MultiHeadAttention`.
+        use_causal_mask: Whether query t sees no key behind t + S − T.
+
+    Returns:
+        Float tensor `(B, T, output_dim)`.
+
+    Raises:
+        ValueError: If a size is not positive, or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import FlashAttention, MultiHeadAttention
+        >>> flash, dense = FlashAttention(2, 3), MultiHeadAttention(2, 3)
+        >>> x = np.arange(20.0).reshape(1, 5, 4) / 20
+        >>> _ = flash(x), dense(x)  # builds them
+        >>> flash.set_weights(dense.get_weights())
+        >>> bool(np.allclose(flash(x), dense(x), atol=1e-5))
+        True
     """
 
     def __init__(
-        self, num_heads, key_dim, causal=False, block_size=None, **kwargs
+        self,
+        num_heads,
+        key_dim,
+        *,
+        value_dim=None,
+        output_dim=None,
+        use_bias=False,
+        block_size=None,
+        **kwargs,
     ):
-        super().__init__(num_heads, key_dim, **kwargs)
-        if block_size is not None:
-            check_positive("block_size", block_size)
-        self.causal = causal
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            use_bias=use_bias,
+            **kwargs,
+        )
         self.block_size = block_size
+        if block_size is not None:
+            self.block_size = check_positive("block_size", block_size)
 
-    def mix(self, query, key, value, mask):
+    def mix(self, query, key, value, mask, use_causal_mask):
         return flash_attention(
             query,
             key,
             value,
             attention_mask=mask,
-            causal=self.causal,
+            use_causal_mask=use_causal_mask,
             block_size=self.block_size,
         )
 
     def get_config(self):
-        config = {"causal": self.causal, "block_size": self.block_size}
-        return {**super().get_config(), **config}
+        return {**super().get_config(), "block_size": self.block_size}

@@ -36,6 +36,16 @@ def linformer_attention(
 
     Returns:
         Float tensor `(B, T, H, V)`; zeros where no key may be attended.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import linformer_attention
+        >>> query, key = np.zeros((1, 1, 1, 2)), np.ones((1, 4, 1, 2))
+        >>> value = np.array([1.0, 3.0, 5.0, 9.0]).reshape(1, 4, 1, 1)
+        >>> halves = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]])
+        >>> output = linformer_attention(query, key, value, halves, halves)
+        >>> np.array(output).round(2).tolist()  # the mean of 2 and 7
+        [[[[4.5]]]]
     """
     if key_mask is not None:
         present = ops.cast(key_mask, key.dtype)[:, :, None, None]
@@ -50,26 +60,41 @@ def linformer_attention(
 class LinformerAttention(WeightlessAttention):
     """Multi-head attention to R mixtures of the keys.
 
-    See `linformer_attention`. All heads share E and F (the paper's headwise
-    sharing). Of a shorter sequence the first columns of E and F are used,
-    which is the same as padding it.
+        head_h = softmax(Q W_q,h (E K W_k,h)ᵀ / √K) F V W_v,h
+        output = [head_1; …; head_H] W_o
+
+    All heads share E and F (the paper's headwise sharing). Of a shorter
+    sequence the first columns of E and F are used, which is the same as
+    padding it; see `linformer_attention`.
+    The layer never forms the weights `(B, H, T, S)`, so it has neither
+    `dropout` nor `return_attention_scores`.
+
+    Source: Wang et al. (2020), arXiv:2006.04768, section 4; document 004,
+    section 8.
 
     Args:
         num_heads: Positive int, H.
-        key_dim: Positive int, K features a head.
+        key_dim: Positive int, features K of queries and keys in each head.
         max_length: Positive int, most keys S.
         rank: Positive int, R mixtures.
-
-    Further args: see `WeightlessAttention`.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        use_bias: Whether the four projections have biases.
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
         key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
-        attention_mask: Bool tensor `(B, 1, S)` or `(1, S)`: the same for
-            every query.
-        key_mask: Bool tensor `(B, S)`; `query_mask` and `mask` are filled by
-            Keras.
+        attention_mask: Bool tensor `(1, S)` or `(B, 1, S)`, the same for
+            every query and head; True = may attend.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
+            that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise. Keras fills
+            `mask` or the masks of query, key and value from implicit masks.
+        use_causal_mask: Must be False: there is no causal form.
 
     Returns:
         Float tensor `(B, T, output_dim)`.
@@ -77,14 +102,38 @@ class LinformerAttention(WeightlessAttention):
     Raises:
         ValueError: If a size is not positive, there are more keys than
             `max_length`, or a mask differs between queries, as a causal one.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import LinformerAttention
+        >>> layer = LinformerAttention(2, key_dim=3, max_length=512, rank=16)
+        >>> output = layer(np.ones((1, 300, 4)))  # 16 mixtures of 300 keys
+        >>> tuple(output.shape), tuple(layer.key_mixing.shape)
+        ((1, 300, 4), (16, 512))
     """
 
-    def __init__(self, num_heads, key_dim, max_length, rank, **kwargs):
-        super().__init__(num_heads, key_dim, **kwargs)
-        check_positive("max_length", max_length)
-        check_positive("rank", rank)
-        self.max_length = max_length
-        self.rank = rank
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        max_length,
+        rank,
+        *,
+        value_dim=None,
+        output_dim=None,
+        use_bias=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.max_length = check_positive("max_length", max_length)
+        self.rank = check_positive("rank", rank)
 
     def build(self, query_shape, key_shape=None, value_shape=None):
         super().build(query_shape, key_shape, value_shape)
@@ -98,7 +147,12 @@ class LinformerAttention(WeightlessAttention):
             for name in ("E", "F")
         )
 
-    def mix(self, query, key, value, mask):
+    def mix(self, query, key, value, mask, use_causal_mask):
+        if use_causal_mask:
+            raise ValueError(
+                "Linformer has no causal form: each mixture runs over all "
+                "keys. Received: use_causal_mask=True."
+            )
         size = key.shape[1]
         if isinstance(size, int) and size > self.max_length:
             raise ValueError(

@@ -1,14 +1,20 @@
 """Attention to a window, and to a few tokens that everyone sees."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention.attention_layer import default_inputs
 from d2l_attention.efficient.blockwise import (
     pages,
     take_rows,
     unpage,
     with_neighbors,
 )
-from d2l_attention.efficient.weightless import WeightlessAttention
-from d2l_attention.masking import causal_mask, masked_softmax, window_mask
+from d2l_attention.efficient.weightless import WeightlessSelfAttention
+from d2l_attention.masking import (
+    causal_mask,
+    masked_softmax,
+    token_mask,
+    window_mask,
+)
 from d2l_attention.multi_head import (
     multi_head_scores,
     multi_head_sum,
@@ -20,7 +26,9 @@ from keras import ops
 SMALLEST_PAGE = 32  # a narrower window is cut out of pages of this size
 
 
-def longformer_mask(num_tokens, window, global_positions=(), causal=False):
+def longformer_mask(
+    num_tokens, window, global_positions=(), use_causal_mask=False
+):
     """Who may attend to whom in `longformer_attention`.
 
         mask[t, s] = |t − s| ≤ window, or t or s is global
@@ -29,17 +37,27 @@ def longformer_mask(num_tokens, window, global_positions=(), causal=False):
         num_tokens: Int, T = S.
         window: Non-negative int, tokens on each side.
         global_positions: Ints, or an int tensor `(G,)`.
-        causal: Whether no token sees a later one.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Bool tensor `(T, T)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import longformer_mask
+        >>> mask = longformer_mask(4, window=1, global_positions=[0])
+        >>> print(np.array(mask).astype(int))
+        [[1 1 1 1]
+         [1 1 1 0]
+         [1 1 1 1]
+         [1 0 1 1]]
     """
     mask = window_mask(num_tokens, num_tokens, window, window)
     positions = ops.convert_to_tensor(global_positions, "int32")
     is_global = _is_any(positions[None], num_tokens)[0]
     mask = ops.logical_or(mask, is_global)
     mask = ops.logical_or(mask, is_global[:, None])
-    if causal:
+    if use_causal_mask:
         mask = ops.logical_and(mask, causal_mask(num_tokens))
     return mask
 
@@ -55,7 +73,7 @@ def longformer_attention(
     global_key=None,
     global_value=None,
     key_mask=None,
-    causal=False,
+    use_causal_mask=False,
 ):
     """One softmax over a window and the global tokens; these see everything.
 
@@ -82,10 +100,19 @@ def longformer_attention(
         global_key: Float tensor `(B, T, H, K)`; None = `key`.
         global_value: Float tensor `(B, T, H, V)`; None = `value`.
         key_mask: Bool tensor `(B, T)`, True = may be attended.
-        causal: Whether no token sees a later one.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Float tensor `(B, T, H, V)`; zeros where nothing may be attended.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import longformer_attention
+        >>> alike = np.zeros((1, 5, 1, 2), "float32")
+        >>> value = np.arange(5, dtype="float32").reshape(1, 5, 1, 1)
+        >>> output = longformer_attention(alike, alike, value, window=1)
+        >>> np.array(output).ravel().round(2).tolist()  # means of neighbors
+        [0.5, 1.0, 2.0, 3.0, 3.5]
     """
     batch, length = ops.shape(query)[:2]
     if key_mask is None:
@@ -97,7 +124,7 @@ def longformer_attention(
     index = ops.maximum(positions, 0)  # (B, G)
 
     tokens = ops.arange(length, dtype="int32")
-    past = tokens[:, None] >= (index[:, None] if causal else 0)
+    past = tokens[:, None] >= (index[:, None] if use_causal_mask else 0)
     seen = ops.logical_and(exists, take_rows(key_mask, index))[:, None]
     output = _window_and_more(
         query,
@@ -105,7 +132,7 @@ def longformer_attention(
         value,
         window,
         ops.logical_and(key_mask, ops.logical_not(is_global)),
-        causal,
+        use_causal_mask,
         (
             take_rows(key, index),
             take_rows(value, index),
@@ -116,7 +143,7 @@ def longformer_attention(
     if global_query is None:
         global_query = take_rows(query, index)
     seen = key_mask[:, None]
-    if causal:
+    if use_causal_mask:
         seen = ops.logical_and(seen, tokens <= index[..., None])  # (B, G, T)
     key = key if global_key is None else global_key
     value = value if global_value is None else global_value
@@ -180,39 +207,72 @@ def _first_of_each(positions):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class LongformerAttention(WeightlessAttention):
+class LongformerAttention(WeightlessSelfAttention):
     """Multi-head self-attention to a window and to global tokens.
 
-    See `longformer_attention`. The global tokens' W′_q, W′_k and W′_v begin
-    as copies of W_q, W_k and W_v; with these copies, `MultiHeadAttention`
-    under `longformer_mask` computes the same, and shows its weights.
+    The global tokens have projections W′_q, W′_k and W′_v of their own, which
+    begin as copies of W_q, W_k and W_v. As long as they are equal,
+    `MultiHeadAttention` under `longformer_mask` computes the same, and shows
+    its weights; see `longformer_attention`.
+    The layer never forms the weights `(B, H, T, S)`, so it has neither
+    `dropout` nor `return_attention_scores`.
+
+    Source: Beltagy et al. (2020), arXiv:2004.05150, section 3; document 004,
+    section 8.
 
     Args:
         num_heads: Positive int, H.
-        key_dim: Positive int, K features a head.
+        key_dim: Positive int, features K of queries and keys in each head.
         window: Positive int, tokens on each side.
-        causal: Whether no token sees a later one.
-
-    Further args: see `WeightlessAttention`.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        use_bias: Whether the four projections have biases.
 
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
-        global_positions: Int tensor `(G,)` or `(B, G)`, −1 for no token; if
-            it is never given, W′ get no gradient, of which Keras warns.
-        key_mask: Bool tensor `(B, T)`; `mask` is filled by Keras.
+        global_positions: Int tensor `(G,)` or `(B, G)`, −1 for no token. If
+            it is never given, W′ get no gradient, and Keras warns of that.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Float tensor `(B, T, output_dim)`.
 
     Raises:
-        ValueError: If a size is not positive.
+        ValueError: If a size is not positive, or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import LongformerAttention
+        >>> layer = LongformerAttention(num_heads=2, key_dim=3, window=1)
+        >>> x = np.ones((1, 5, 4))
+        >>> tuple(layer(x, global_positions=np.array([0])).shape)
+        (1, 5, 4)
     """
 
-    def __init__(self, num_heads, key_dim, window, causal=False, **kwargs):
-        super().__init__(num_heads, key_dim, **kwargs)
-        check_positive("window", window)
-        self.window = window
-        self.causal = causal
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        window,
+        *,
+        value_dim=None,
+        output_dim=None,
+        use_bias=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.window = check_positive("window", window)
 
     def build(self, query_shape):
         super().build(query_shape)
@@ -232,8 +292,17 @@ class LongformerAttention(WeightlessAttention):
         copy.build((None, None, layer.kernel.shape[0]))
         return copy
 
-    def call(self, query, *, global_positions=None, key_mask=None, mask=None):
-        key_mask = mask if key_mask is None else key_mask
+    def call(
+        self,
+        query,
+        *,
+        global_positions=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+    ):
+        default_inputs(query)
         arrays = {}
         if global_positions is not None:
             positions = _of_each_sample(global_positions, ops.shape(query)[0])
@@ -253,12 +322,11 @@ class LongformerAttention(WeightlessAttention):
             self.project_value(query),
             self.window,
             global_positions=global_positions,
-            key_mask=key_mask,
-            causal=self.causal,
+            key_mask=token_mask(query_mask, key_mask, mask),
+            use_causal_mask=use_causal_mask,
             **arrays,
         )
         return self.join_heads(heads)
 
     def get_config(self):
-        config = {"window": self.window, "causal": self.causal}
-        return {**super().get_config(), **config}
+        return {**super().get_config(), "window": self.window}

@@ -3,19 +3,21 @@
 `PagedKVCache` is exact and a matter of memory; this looks at less.
 """
 
+from numbers import Integral
+
 from d2l_attention._checks import check_positive
 from d2l_attention.efficient.blockwise import (
     pages,
     unpage,
     with_neighbors,
 )
-from d2l_attention.efficient.weightless import WeightlessAttention
-from d2l_attention.masking import masked_softmax
+from d2l_attention.efficient.weightless import WeightlessSelfAttention
+from d2l_attention.masking import causal_mask, masked_softmax
 import keras
 from keras import ops
 
 
-def page_mask(num_tokens, page_size, neighbors=1):
+def page_mask(num_tokens, page_size, neighbors=1, use_causal_mask=False):
     """A token may attend to its page and to so many pages on each side.
 
         mask[t, s] = |⌊t / page_size⌋ − ⌊s / page_size⌋| ≤ neighbors
@@ -23,17 +25,35 @@ def page_mask(num_tokens, page_size, neighbors=1):
     Args:
         num_tokens: Int, T = S.
         page_size: Positive int, tokens in a page.
-        neighbors: Non-negative int.
+        neighbors: Non-negative int, pages on each side.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Bool tensor `(T, T)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import page_mask
+        >>> mask = page_mask(3, page_size=2, neighbors=0)
+        >>> np.array(mask).astype(int).tolist()
+        [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
-    pages = ops.arange(num_tokens, dtype="int32") // page_size
-    return ops.abs(pages[:, None] - pages) <= neighbors
+    page = ops.arange(num_tokens, dtype="int32") // page_size
+    mask = ops.abs(page[:, None] - page) <= neighbors
+    if use_causal_mask:
+        mask = ops.logical_and(mask, causal_mask(num_tokens))
+    return mask
 
 
 def page_local_attention(
-    query, key, value, page_size, *, neighbors=1, key_mask=None, causal=False
+    query,
+    key,
+    value,
+    page_size,
+    *,
+    neighbors=1,
+    key_mask=None,
+    use_causal_mask=False,
 ):
     """Softmax attention among the tokens of a page and of its neighbors.
 
@@ -55,10 +75,19 @@ def page_local_attention(
         page_size: Positive int, P; it need not divide T.
         neighbors: Non-negative int, pages on each side.
         key_mask: Bool tensor `(B, T)`, True = may be attended.
-        causal: Whether no token sees a later one.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Float tensor `(B, T, H, V)`; zeros where nothing may be attended.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import page_local_attention
+        >>> alike = np.zeros((1, 4, 1, 2), "float32")
+        >>> value = np.array([1.0, 3.0, 5.0, 9.0]).reshape(1, 4, 1, 1)
+        >>> output = page_local_attention(alike, alike, value, 2, neighbors=0)
+        >>> np.array(output).ravel().round(2).tolist()  # the mean of each page
+        [2.0, 2.0, 7.0, 7.0]
     """
     length = ops.shape(query)[1]
     places = ops.arange(length, dtype="int32")[None]
@@ -71,7 +100,7 @@ def page_local_attention(
         for x in (key, value, places, present)
     )
     seen = present[:, :, None]  # (B, N, P, S)
-    if causal:
+    if use_causal_mask:
         past = key_places[:, :, None] <= places[..., None]
         seen = ops.logical_and(seen, past)
     scores = ops.einsum("bnphk,bnshk->bnhps", query, key)
@@ -82,30 +111,49 @@ def page_local_attention(
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class PageLocalAttention(WeightlessAttention):
+class PageLocalAttention(WeightlessSelfAttention):
     """Multi-head self-attention to the pages nearby.
 
-    See `page_local_attention`; `MultiHeadAttention` with the same weights
-    under `page_mask` computes the same, and shows its weights.
+    `MultiHeadAttention` with the same weights under `page_mask` computes the
+    same, and shows its weights; see `page_local_attention`.
+    The layer never forms the weights `(B, H, T, S)`, so it has neither
+    `dropout` nor `return_attention_scores`.
+
+    Source: document 004, section 7, repaired.
 
     Args:
         num_heads: Positive int, H.
-        key_dim: Positive int, K features a head.
+        key_dim: Positive int, features K of queries and keys in each head.
         page_size: Positive int, tokens in a page.
         neighbors: Non-negative int, pages on each side.
-        causal: Whether no token sees a later one.
-
-    Further args: see `WeightlessAttention`.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        use_bias: Whether the four projections have biases.
 
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
-        key_mask: Bool tensor `(B, T)`; `mask` is filled by Keras.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Float tensor `(B, T, output_dim)`.
 
     Raises:
-        ValueError: If a size is not positive or `neighbors` negative.
+        ValueError: If a size is not positive, `neighbors` is negative, or
+            shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PageLocalAttention
+        >>> layer = PageLocalAttention(2, key_dim=3, page_size=2, neighbors=0)
+        >>> x = np.ones((1, 4, 5))
+        >>> before = np.array(layer(x))
+        >>> x[:, 3] = 9.0  # the other page does not see another last token
+        >>> bool(np.allclose(layer(x)[:, :2], before[:, :2], atol=1e-5))
+        True
     """
 
     def __init__(
@@ -113,34 +161,40 @@ class PageLocalAttention(WeightlessAttention):
         num_heads,
         key_dim,
         page_size,
+        *,
         neighbors=1,
-        causal=False,
+        value_dim=None,
+        output_dim=None,
+        use_bias=False,
         **kwargs,
     ):
-        super().__init__(num_heads, key_dim, **kwargs)
-        self.pages = {
-            "page_size": page_size,
-            "neighbors": neighbors,
-            "causal": causal,
-        }
-        check_positive("page_size", page_size)
-        if not isinstance(neighbors, int) or neighbors < 0:
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.page_size = check_positive("page_size", page_size)
+        if not isinstance(neighbors, Integral) or neighbors < 0:
             raise ValueError(
                 "`neighbors` must be an integer and not negative. Received: "
                 f"neighbors={neighbors!r}."
             )
+        self.neighbors = int(neighbors)
 
-    def build(self, query_shape):  # Keras knows the arguments of `call` alone
-        super().build(query_shape)
-
-    def call(self, query, *, key_mask=None, mask=None):
-        return super().call(query, key_mask=key_mask, mask=mask)
-
-    def mix(self, query, key, value, mask):
-        key_mask = None if mask is None else mask[:, 0]
+    def mix(self, query, key, value, key_mask, use_causal_mask):
         return page_local_attention(
-            query, key, value, key_mask=key_mask, **self.pages
+            query,
+            key,
+            value,
+            self.page_size,
+            neighbors=self.neighbors,
+            key_mask=key_mask,
+            use_causal_mask=use_causal_mask,
         )
 
     def get_config(self):
-        return {**super().get_config(), **self.pages}
+        config = {"page_size": self.page_size, "neighbors": self.neighbors}
+        return {**super().get_config(), **config}

@@ -25,16 +25,28 @@ class PagedKVCache(BlockManager):
     faster.
 
     Args:
-        num_blocks: Positive int, of the pool.
+        num_blocks: Positive int, blocks of the pool.
         block_size: Positive int, tokens in a block.
-        num_kv_heads: Positive int, G.
-        key_dim: Positive int, K.
-        value_dim: Positive int, V; None = `key_dim`.
+        num_kv_heads: Positive int, G heads of keys and values.
+        key_dim: Positive int, features K of a key.
+        value_dim: Positive int, features V of a value; None = `key_dim`.
         num_layers: Positive int, layers that share the block table.
         dtype: Name of the dtype of keys and values.
 
     Raises:
         ValueError: If a size is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PagedKVCache
+        >>> cache = PagedKVCache(4, block_size=2, num_kv_heads=1, key_dim=3)
+        >>> sequence = cache.add()
+        >>> cache.append(sequence, np.ones((3, 1, 3)), np.ones((3, 1, 3)))
+        >>> cache.tables[sequence]  # three tokens lie in two blocks
+        [0, 1]
+        >>> output = cache.attend(np.ones((1, 1, 2, 3)), [sequence])
+        >>> tuple(output.shape)  # of two query heads
+        (1, 1, 2, 3)
     """
 
     def __init__(
@@ -235,6 +247,17 @@ def paged_attention(query, cache, lengths):
     Returns:
         Float tensor `(B, T, H, V)`. What lies in unused slots, NaN included,
         is not seen.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PagedKVCache, paged_attention
+        >>> cache = PagedKVCache(4, block_size=2, num_kv_heads=1, key_dim=1)
+        >>> value = np.array([1.0, 3.0, 5.0]).reshape(3, 1, 1)
+        >>> cache.append(cache.add(), np.zeros((3, 1, 1)), value)
+        >>> query = np.ones((1, 1, 1, 1), "float32")
+        >>> output = paged_attention(query, cache.caches([0])[0], np.array([3]))
+        >>> np.array(output).round(2).tolist()  # keys all alike: the mean
+        [[[[3.0]]]]
     """
     key, value = read_cache(cache)
     lengths = ops.cast(lengths, "int32")[:, None]

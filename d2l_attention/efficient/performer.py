@@ -36,6 +36,15 @@ def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
 
     Returns:
         Float tensor `(M, K)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import orthogonal_directions
+        >>> w = np.array(orthogonal_directions(num_features=3, size=3, seed=0))
+        >>> products = w @ w.T
+        >>> off_diagonal = products[~np.eye(3, dtype=bool)]
+        >>> bool(np.allclose(off_diagonal, 0, atol=1e-5))
+        True
     """
     if not isinstance(seed, keras.random.SeedGenerator):
         seed = keras.random.SeedGenerator(seed)
@@ -63,6 +72,13 @@ def log_features(x, directions):
 
     Returns:
         Float tensor `(…, M)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import log_features
+        >>> x, directions = np.array([[2.0]]), np.array([[3.0]])
+        >>> np.array(log_features(x, directions)).round(2).tolist()  # 6 − 4/2
+        [[4.0]]
     """
     num_features, size = directions.shape
     x = x / size**0.25
@@ -71,16 +87,34 @@ def log_features(x, directions):
     return projected - half - math.log(num_features) / 2
 
 
-def performer_weights(query, key, directions, *, key_mask=None, causal=False):
+def performer_weights(
+    query, key, directions, *, key_mask=None, use_causal_mask=False
+):
     """The weights that `performer_attention` never forms, for small inputs.
 
         weights[t, s] = φ(q_t)·φ(k_s) / Σ_s φ(q_t)·φ(k_s)
 
-    Args: see `performer_attention`.
+    Args:
+        query: Float tensor `(B, T, H, K)`.
+        key: Float tensor `(B, S, H, K)`.
+        directions: Float tensor `(M, K)`, from `orthogonal_directions`.
+        key_mask: Bool tensor `(B, S)`, True = may be attended.
+        use_causal_mask: Whether no query sees a later key; then S = T.
 
     Returns:
         Float tensor `(B, H, T, S)`; rows sum to 1, or to 0 where nothing may
         be attended.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import orthogonal_directions, performer_weights
+        >>> alike = np.ones((1, 2, 1, 4), "float32")
+        >>> directions = orthogonal_directions(8, 4, seed=0)
+        >>> weights = performer_weights(
+        ...     alike, alike, directions, use_causal_mask=True
+        ... )
+        >>> np.array(weights)[0, 0].round(2).tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
     """
     query, key = (
         ops.transpose(log_features(x, directions), (0, 2, 1, 3))
@@ -90,7 +124,7 @@ def performer_weights(query, key, directions, *, key_mask=None, causal=False):
     seen = ops.ones_like(products, "bool")
     if key_mask is not None:
         seen = ops.logical_and(seen, key_mask[:, None, None])
-    if causal:
+    if use_causal_mask:
         seen = ops.logical_and(seen, causal_mask(*ops.shape(products)[2:]))
     return masked_softmax(products, seen)
 
@@ -102,7 +136,7 @@ def performer_attention(
     directions,
     *,
     key_mask=None,
-    causal=False,
+    use_causal_mask=False,
     chunk_size=128,
 ):
     """An estimate of softmax attention at a cost of M features a token.
@@ -124,12 +158,22 @@ def performer_attention(
         value: Float tensor `(B, S, H, V)`.
         directions: Float tensor `(M, K)`, from `orthogonal_directions`.
         key_mask: Bool tensor `(B, S)`, True = may be attended.
-        causal: Whether no query sees a later key; then S = T.
+        use_causal_mask: Whether no query sees a later key; then S = T.
         chunk_size: Positive int, tokens between two prefix sums.
 
     Returns:
         Float tensor `(B, T, H, V)` of the query's dtype, computed in float32;
         zeros where nothing may be attended.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import orthogonal_directions, performer_attention
+        >>> alike = np.ones((1, 3, 1, 4), "float32")
+        >>> value = np.array([1.0, 3.0, 8.0]).reshape(1, 3, 1, 1)
+        >>> directions = orthogonal_directions(8, 4, seed=0)
+        >>> output = performer_attention(alike, alike, value, directions)
+        >>> np.array(output).ravel().round(2).tolist()  # equal keys: the mean
+        [4.0, 4.0, 4.0]
     """
     dtype = query.dtype
     query, key, value = (ops.cast(x, "float32") for x in (query, key, value))
@@ -137,13 +181,13 @@ def performer_attention(
     query, key = (log_features(x, directions) for x in (query, key))
     if key_mask is not None:
         key = ops.where(key_mask[:, :, None, None], key, -float("inf"))
-    query = ops.exp(query - ops.max(query, axis=-1, keepdims=True))
+    query = ops.exp(query - _largest(query, -1))
     value = ops.concatenate([value, ops.ones_like(value[..., :1])], axis=-1)
-    highest = ops.max(key, axis=-1, keepdims=True)  # (B, S, H, 1)
-    if causal:
+    highest = _largest(key, -1)  # (B, S, H, 1)
+    if use_causal_mask:
         sums = _prefix_sums(query, key, value, highest, chunk_size)
     else:
-        highest = ops.max(highest, axis=1, keepdims=True)
+        highest = _largest(highest, 1)
         key = ops.exp(key - _constant(highest))
         keys_and_values = ops.einsum("bshm,bshv->bhmv", key, value)
         sums = ops.einsum("bthm,bhmv->bthv", query, keys_and_values)
@@ -158,7 +202,8 @@ def _prefix_sums(query, key, value, highest, size):
         pages(x, size) for x in (query, key, value, _constant(highest))
     )  # (B, N, C, H, ·)
     past = causal_mask(size)[:, :, None, None]
-    running = ops.max(ops.where(past, highest[:, :, None], NOTHING), axis=3)
+    running = ops.where(past, highest[:, :, None], NOTHING)
+    running = _largest(running, 3)[:, :, :, 0]
     last = running[:, :, -1:]
     key = ops.exp(key - running)
     of_chunk = ops.einsum(
@@ -198,6 +243,11 @@ def _of_chunks_before(highest, sums):
     return tuple(ops.moveaxis(x, 0, 1) for x in before)
 
 
+def _largest(x, axis):
+    """The maximum; with `initial` an empty batch has one too."""
+    return ops.max(x, axis=axis, keepdims=True, initial=-float("inf"))
+
+
 def _constant(x):
     """Finite, and without a gradient: it cancels."""
     return ops.stop_gradient(ops.maximum(x, NOTHING))
@@ -221,23 +271,58 @@ class OrthogonalDirections(keras.initializers.Initializer):
 class PerformerAttention(WeightlessAttention):
     """Multi-head attention through positive orthogonal random features.
 
-    See `performer_attention`. All heads share the directions, which are
-    saved with the layer, are no parameters, and change in `redraw` only.
+        head_h = an estimate of softmax(Q W_q,h (K W_k,h)ᵀ / √K) V W_v,h
+        output = [head_1; …; head_H] W_o
+
+    All heads share the directions, which are saved with the layer, are no
+    parameters, and change in `redraw` only; see `performer_attention`.
+    The layer never forms the weights `(B, H, T, S)`, so it has neither
+    `dropout` nor `return_attention_scores`.
+
+    Source: Choromanski et al. (2021), arXiv:2009.14794; document 004,
+    section 8.
 
     Args:
         num_heads: Positive int, H.
-        key_dim: Positive int, K features a head.
+        key_dim: Positive int, features K of queries and keys in each head.
         num_features: Positive int, M random features.
-        causal: Whether no query sees a later key.
-        seed: Int or None, of the directions.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        use_bias: Whether the four projections have biases.
+        seed: Int, of the directions; None = others each time.
 
-    Further args: see `WeightlessAttention`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        key: Float tensor `(B, S, D')`; defaults to `query`.
+        value: Float tensor `(B, S, D'')`; defaults to `key`.
+        attention_mask: Bool tensor `(1, S)` or `(B, 1, S)`, the same for
+            every query and head; True = may attend.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
+            that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise. Keras fills
+            `mask` or the masks of query, key and value from implicit masks.
+        use_causal_mask: Whether no query sees a later key; then S = T.
 
-    Call arguments and returns: see `LinformerAttention`, also for masks.
+    Returns:
+        Float tensor `(B, T, output_dim)`.
 
     Raises:
         ValueError: If a size is not positive, a mask differs between queries,
             or there are not as many keys as queries in the causal form.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PerformerAttention
+        >>> layer = PerformerAttention(2, key_dim=3, num_features=16, seed=0)
+        >>> x = np.ones((1, 5, 4))
+        >>> before = np.array(layer(x, use_causal_mask=True))
+        >>> x[:, 4] = 3.0  # no earlier token sees another last one
+        >>> after = np.array(layer(x, use_causal_mask=True))
+        >>> bool(np.allclose(after[:, :4], before[:, :4], atol=1e-5))
+        True
     """
 
     def __init__(
@@ -245,14 +330,22 @@ class PerformerAttention(WeightlessAttention):
         num_heads,
         key_dim,
         num_features,
-        causal=False,
+        *,
+        value_dim=None,
+        output_dim=None,
+        use_bias=False,
         seed=None,
         **kwargs,
     ):
-        super().__init__(num_heads, key_dim, **kwargs)
-        check_positive("num_features", num_features)
-        self.num_features = num_features
-        self.causal = causal
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.num_features = check_positive("num_features", num_features)
         self.seed = seed
 
     def build(self, query_shape, key_shape=None, value_shape=None):
@@ -270,9 +363,9 @@ class PerformerAttention(WeightlessAttention):
         shape = self.directions.shape
         self.directions.assign(orthogonal_directions(*shape, seed))
 
-    def mix(self, query, key, value, mask):
+    def mix(self, query, key, value, mask, use_causal_mask):
         t, s = query.shape[1], key.shape[1]
-        if self.causal and None not in (t, s) and t != s:
+        if use_causal_mask and None not in (t, s) and t != s:
             raise ValueError(
                 "The causal form needs as many keys as queries. Received: "
                 f"{t} queries and {s} keys."
@@ -283,13 +376,9 @@ class PerformerAttention(WeightlessAttention):
             value,
             self.directions,
             key_mask=key_mask_of(mask),
-            causal=self.causal,
+            use_causal_mask=use_causal_mask,
         )
 
     def get_config(self):
-        config = {
-            "num_features": self.num_features,
-            "causal": self.causal,
-            "seed": self.seed,
-        }
+        config = {"num_features": self.num_features, "seed": self.seed}
         return {**super().get_config(), **config}

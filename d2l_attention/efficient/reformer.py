@@ -1,14 +1,15 @@
 """Attention among tokens that hash alike."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention.attention_layer import default_inputs, default_shapes
 from d2l_attention.efficient.blockwise import (
     pages,
     take_rows,
     unpage,
     with_neighbors,
 )
-from d2l_attention.efficient.weightless import WeightlessAttention
-from d2l_attention.masking import causal_mask
+from d2l_attention.efficient.weightless import WeightlessSelfAttention
+from d2l_attention.masking import causal_mask, token_mask
 import keras
 from keras import ops
 
@@ -29,9 +30,18 @@ def lsh_buckets(x, rotations):
 
     Returns:
         Int tensor `(…, N)` of buckets 0 … C − 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import lsh_buckets
+        >>> x = np.array([[3.0, 1.0], [1.0, 2.0], [-4.0, 1.0]])
+        >>> rotations = np.eye(2)[:, None]  # one round: the axes themselves
+        >>> np.array(lsh_buckets(x, rotations)).ravel().tolist()
+        [0, 1, 2]
     """
     projected = ops.einsum("...k,knc->...nc", x, rotations)
-    low, high = (f(projected, axis=-1) for f in (ops.min, ops.max))
+    high = ops.max(projected, axis=-1, initial=-float("inf"))
+    low = -ops.max(-projected, axis=-1, initial=-float("inf"))
     bucket = ops.where(
         high >= -low,
         ops.argmax(projected, axis=-1),
@@ -40,16 +50,30 @@ def lsh_buckets(x, rotations):
     return ops.cast(bucket, "int32")
 
 
-def reformer_mask(buckets, chunk_size, key_mask=None, causal=False):
+def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
     """Who may attend to whom in `reformer_attention`, for small inputs.
 
         mask[t, s] = in some round, t and s share a bucket, and s stands in
                      t's chunk or in the one before
 
-    Args: see `reformer_attention`.
+    Args:
+        buckets: Int tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
+        chunk_size: Positive int, tokens in a chunk.
+        key_mask: Bool tensor `(B, T)`, True = may be attended.
+        use_causal_mask: Whether no token sees a later one.
 
     Returns:
         Bool tensor `(B, H, T, T)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import reformer_mask
+        >>> buckets = np.array([0, 1, 0, 1]).reshape(1, 4, 1, 1)
+        >>> print(np.array(reformer_mask(buckets, chunk_size=2))[0, 0] * 1)
+        [[1 0 1 0]
+         [0 1 0 1]
+         [1 0 1 0]
+         [0 1 0 1]]
     """
     buckets = _with_padding_last(buckets, key_mask)
     buckets = ops.transpose(buckets, (0, 2, 1, 3))  # (B, H, T, N)
@@ -65,11 +89,19 @@ def reformer_mask(buckets, chunk_size, key_mask=None, causal=False):
     mask = ops.any(ops.logical_and(here == there, near), axis=-1)
     if key_mask is not None:
         mask = ops.logical_and(mask, key_mask[:, None, None])
-    return ops.logical_and(mask, causal_mask(size)) if causal else mask
+    if use_causal_mask:
+        mask = ops.logical_and(mask, causal_mask(size))
+    return mask
 
 
 def reformer_attention(
-    query, value, buckets, chunk_size, *, key_mask=None, causal=False
+    query,
+    value,
+    buckets,
+    chunk_size,
+    *,
+    key_mask=None,
+    use_causal_mask=False,
 ):
     """Softmax attention among tokens of the same bucket, round by round.
 
@@ -90,22 +122,32 @@ def reformer_attention(
     Args:
         query: Float tensor `(B, T, H, K)`, also the keys.
         value: Float tensor `(B, T, H, V)`.
-        buckets: Int tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
+        buckets: int32 tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
         chunk_size: Positive int, tokens in a chunk.
         key_mask: Bool tensor `(B, T)`, True = may be attended.
-        causal: Whether no token sees a later one. Later tokens are sorted
-            with the others all the same, and so can move the border of a
-            chunk: which of the earlier ones are seen is not causal, here as
+        use_causal_mask: Whether no token sees a later one. Later tokens are
+            sorted with the others all the same, and so can move the border of
+            a chunk: which of the earlier ones are seen is not causal, here as
             in the paper.
 
     Returns:
         Float tensor `(B, T, H, V)` of the query's dtype, computed in float32;
         zeros for padding, and where nothing may be attended.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import reformer_attention
+        >>> query = np.ones((1, 4, 1, 2), "float32")
+        >>> value = np.array([1.0, 2.0, 3.0, 4.0]).reshape(1, 4, 1, 1)
+        >>> buckets = np.array([0, 1, 0, 1], "int32").reshape(1, 4, 1, 1)
+        >>> output = reformer_attention(query, value, buckets, chunk_size=2)
+        >>> np.array(output).ravel().round(2).tolist()  # each reads the other
+        [3.0, 4.0, 1.0, 2.0]
     """
     dtype = query.dtype
     batch, length, heads = ops.shape(query)[:3]
     query, value = (ops.cast(x, "float32") for x in (query, value))
-    buckets = _with_padding_last(buckets, key_mask)
+    buckets = _with_padding_last(ops.cast(buckets, "int32"), key_mask)
     if key_mask is None:
         key_mask = ops.ones((batch, length), "bool")
     key_mask = ops.tile(key_mask[:, :, None], (1, 1, heads))
@@ -120,13 +162,16 @@ def reformer_attention(
     tokens = (query, value, chunks, buckets, position, key_mask)
     rounds = []
     for r in range(buckets.shape[-1]):
-        output, norm = _round(r, tokens, order[..., r], chunk_size, causal)
+        output, norm = _round(
+            r, tokens, order[..., r], chunk_size, use_causal_mask
+        )
         back = place[..., r]
         rounds.append(
             [take_rows(unpage(x, length), back) for x in (output, norm)]
         )
     outputs, norms = (ops.stack(x) for x in zip(*rounds, strict=True))
-    highest = ops.stop_gradient(ops.max(norms, axis=0))
+    highest = ops.max(norms, axis=0, initial=-float("inf"))
+    highest = ops.stop_gradient(highest)
     shares = ops.exp(norms - _finite(highest))
     total = ops.sum(shares, axis=0)
     shares = shares / ops.where(total == 0.0, 1.0, total)
@@ -157,7 +202,8 @@ def _round(r, tokens, order, size, causal):
     scores = scores - SELF_PENALTY * ops.cast(ahead == 0, "float32")
     scores = scores - ops.log(ops.maximum(times, 1.0))
     scores = ops.where(seen, scores, -float("inf"))
-    highest = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
+    highest = ops.max(scores, axis=-1, keepdims=True, initial=-float("inf"))
+    highest = ops.stop_gradient(highest)
     weights = ops.exp(scores - _finite(highest))
     total = ops.sum(weights, axis=-1, keepdims=True)
     norm = highest + ops.log(ops.where(total == 0.0, 1.0, total))
@@ -169,7 +215,7 @@ def _with_padding_last(buckets, key_mask):
     """Padding in a bucket of its own, or it would move borders of chunks."""
     if key_mask is None:
         return buckets
-    last = ops.max(buckets) + 1
+    last = ops.max(buckets, initial=-1) + 1
     return ops.where(key_mask[:, :, None, None], buckets, last)
 
 
@@ -185,31 +231,58 @@ def _finite(x):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class ReformerAttention(WeightlessAttention):
+class ReformerAttention(WeightlessSelfAttention):
     """Multi-head self-attention among tokens that hash alike.
 
-    See `reformer_attention`. Queries are the keys, so there is no W_k. All
-    heads share the rotations, which are saved with the layer, are no
-    parameters, and change in `redraw` only.
+    Queries are the keys, so there is no W_k. All heads share the rotations,
+    which are saved with the layer, are no parameters, and change in `redraw`
+    only; see `reformer_attention`.
+    The layer never forms the weights `(B, H, T, S)`, so it has neither
+    `dropout` nor `return_attention_scores`.
+
+    Source: Kitaev et al. (2020), arXiv:2001.04451, section 2; document 004,
+    section 8.
 
     Args:
         num_heads: Positive int, H.
-        key_dim: Positive int, K features a head.
-        chunk_size: Positive int, tokens in a chunk.
-        num_buckets: Positive even int, C, or 1; with chunks of twice the
-            tokens a bucket has on average, few buckets are cut.
-        num_rounds: Positive int, N; near tokens meet in one of them the
-            likelier; the cost grows with it.
-        causal: Whether no token sees a later one.
-        seed: Int or None, of the rotations.
+        key_dim: Positive int, features K of queries and keys in each head.
+        chunk_size: Positive int, tokens in a chunk. Few buckets are cut where
+            it is twice the mean number of tokens in a bucket.
+        num_buckets: Positive even int, C buckets, or 1.
+        num_rounds: Positive int, N. Near tokens meet more likely in one of
+            more rounds, and the cost grows with their number.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        use_bias: Whether the three projections have biases.
+        seed: Int, of the rotations; None = others each time.
 
-    Further args: see `WeightlessAttention`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`, also the keys and values.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one; see
+            `reformer_attention` for a limit.
 
-    Call arguments and returns: see `PageLocalAttention`.
+    Returns:
+        Float tensor `(B, T, output_dim)`.
 
     Raises:
-        ValueError: If a size is not positive, or `num_buckets` is odd and
-            not 1.
+        ValueError: If a size is not positive, `num_buckets` is odd and not 1,
+            or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import ReformerAttention
+        >>> layer = ReformerAttention(
+        ...     2, key_dim=3, chunk_size=8, num_buckets=4, num_rounds=2
+        ... )
+        >>> x = np.ones((1, 20, 4))
+        >>> tuple(layer(x).shape)
+        (1, 20, 4)
+        >>> tuple(layer.buckets(layer.project_query(x)).shape)
+        (1, 20, 2, 2)
     """
 
     def __init__(
@@ -218,35 +291,39 @@ class ReformerAttention(WeightlessAttention):
         key_dim,
         chunk_size,
         num_buckets,
+        *,
         num_rounds=1,
-        causal=False,
+        value_dim=None,
+        output_dim=None,
+        use_bias=False,
         seed=None,
         **kwargs,
     ):
-        super().__init__(num_heads, key_dim, **kwargs)
-        for name, size in (
-            ("chunk_size", chunk_size),
-            ("num_buckets", num_buckets),
-            ("num_rounds", num_rounds),
-        ):
-            check_positive(name, size)
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.chunk_size = check_positive("chunk_size", chunk_size)
+        self.num_buckets = check_positive("num_buckets", num_buckets)
+        self.num_rounds = check_positive("num_rounds", num_rounds)
         if num_buckets % 2 and num_buckets != 1:
             raise ValueError(
                 "`num_buckets` must be even, or 1. Received: "
                 f"num_buckets={num_buckets}."
             )
-        self.chunk_size = chunk_size
-        self.num_buckets = num_buckets
-        self.num_rounds = num_rounds
-        self.causal = causal
         self.seed = seed
 
     def build(self, query_shape):
-        h, features = self.num_heads, query_shape[-1]
-        output = self.output_dim or features
+        query, *_ = default_shapes(query_shape)
+        h, features = self.num_heads, query[-1]
         self.query_layer = self._dense("W_q", h * self.key_dim, features)
         self.value_layer = self._dense("W_v", h * self.value_dim, features)
-        self.output_layer = self._dense("W_o", output, h * self.value_dim)
+        output_size = self.output_dim or features
+        self.output_layer = self._dense("W_o", output_size, h * self.value_dim)
         self.rotations = self.add_weight(
             shape=(self.key_dim, self.num_rounds, self.num_buckets // 2),
             initializer=keras.initializers.RandomNormal(0, 1, self.seed),
@@ -267,16 +344,29 @@ class ReformerAttention(WeightlessAttention):
             return ops.zeros(shape, "int32")
         return lsh_buckets(ops.cast(query, "float32"), self.rotations)
 
-    def call(self, query, *, key_mask=None, mask=None):
-        value = self.project_value(query)
-        query = self.project_query(query)
+    def project_key(self, key):
+        """Keys of all heads: they are the queries."""
+        return self.project_query(key)
+
+    def call(
+        self,
+        query,
+        *,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+    ):
+        default_inputs(query)
+        value = self.project_value(query)  # (B, T, H, V)
+        query = self.project_query(query)  # (B, T, H, K)
         heads = reformer_attention(
             query,
             value,
             self.buckets(query),
             self.chunk_size,
-            key_mask=mask if key_mask is None else key_mask,
-            causal=self.causal,
+            key_mask=token_mask(query_mask, key_mask, mask),
+            use_causal_mask=use_causal_mask,
         )
         return self.join_heads(heads)
 
@@ -285,7 +375,6 @@ class ReformerAttention(WeightlessAttention):
             "chunk_size": self.chunk_size,
             "num_buckets": self.num_buckets,
             "num_rounds": self.num_rounds,
-            "causal": self.causal,
             "seed": self.seed,
         }
         return {**super().get_config(), **config}

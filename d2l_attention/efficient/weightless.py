@@ -1,6 +1,8 @@
 """What the layers share that never form a weight for each pair."""
 
-from d2l_attention.multi_head import MultiHeadAttention
+from d2l_attention.attention_layer import default_inputs
+from d2l_attention.masking import merge_masks, token_mask
+from d2l_attention.multi_head import HeadProjections
 
 
 def key_mask_of(mask):
@@ -23,41 +25,25 @@ def key_mask_of(mask):
     return mask[:, 0] if len(shape) == 3 else mask
 
 
-class WeightlessAttention(MultiHeadAttention):
+class WeightlessAttention(HeadProjections):
     """Multi-head attention without weights to return.
 
         output = [mix(Q W_q,h, K W_k,h, V W_v,h) for each head h] W_o
 
-    A subclass implements `mix`, or all of `call` where it is no function of
-    these three. Its projections are those of `MultiHeadAttention`, by name
-    too, so each can be given to the other.
+    A subclass implements `mix`. Its projections are those of
+    `MultiHeadAttention`, by name too, so each can be given to the other.
+    There is no dropout, for want of weights, and no
+    `return_attention_scores`: forming `(B, H, T, S)` is what these layers
+    avoid.
 
-    Args: see `MultiHeadAttention`; there is no dropout, for want of weights.
+    Args: see `HeadProjections`.
 
-    Call arguments, returns and errors: see `MultiHeadAttention`;
-    `return_attention_scores` does not exist, since forming `(B, H, T, S)` is
-    what these layers avoid.
+    Call arguments, returns and errors: see `MultiHeadAttention`.
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        **kwargs,
-    ):
-        sizes = (num_heads, key_dim, value_dim, output_dim)
-        super().__init__(*sizes, 0.0, use_bias, **kwargs)
-
-    def mix(self, query, key, value, mask):
+    def mix(self, query, key, value, mask, use_causal_mask):
         """Heads `(B, T, H, V)` from projected queries, keys and values."""
         raise NotImplementedError
-
-    def attend(self, query, key, value, mask=None, training=None):
-        """Output, and None for the weights."""
-        return self.join_heads(self.mix(query, key, value, mask)), None
 
     def call(
         self,
@@ -68,19 +54,68 @@ class WeightlessAttention(MultiHeadAttention):
         attention_mask=None,
         query_mask=None,
         key_mask=None,
+        value_mask=None,
         mask=None,
+        use_causal_mask=False,
     ):
-        return super().call(
-            query,
-            key=key,
-            value=value,
-            attention_mask=attention_mask,
-            query_mask=query_mask,
-            key_mask=key_mask,
-            mask=mask,
+        own_masks = [query_mask, mask] if key is None else []
+        key, value = default_inputs(query, key, value)
+        heads = self.mix(
+            self.project_query(query),  # (B, T, H, K)
+            self.project_key(key),  # (B, S, H, K)
+            self.project_value(value),  # (B, S, H, V)
+            merge_masks(attention_mask, key_mask, value_mask, *own_masks),
+            use_causal_mask,
         )
+        return self.join_heads(heads)
 
-    def get_config(self):
-        config = super().get_config()
-        del config["dropout"]
-        return config
+
+class WeightlessSelfAttention(HeadProjections):
+    """Self-attention without weights to return: the queries are the keys.
+
+    A pattern of its own says who sees whom, so there is no `attention_mask`.
+    A subclass implements `call`, or `mix` if that is all it does.
+
+    Args: see `HeadProjections`.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`, also the keys and values.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one.
+
+    Returns:
+        Float tensor `(B, T, output_dim)`.
+
+    Raises:
+        ValueError: If a size is not positive.
+    """
+
+    def build(self, query_shape):
+        super().build(query_shape)
+
+    def mix(self, query, key, value, key_mask, use_causal_mask):
+        """Heads `(B, T, H, V)`, `key_mask` `(B, T)` or None."""
+        raise NotImplementedError
+
+    def call(
+        self,
+        query,
+        *,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+    ):
+        default_inputs(query)
+        heads = self.mix(
+            self.project_query(query),  # (B, T, H, K)
+            self.project_key(query),  # (B, T, H, K)
+            self.project_value(query),  # (B, T, H, V)
+            token_mask(query_mask, key_mask, mask),
+            use_causal_mask,
+        )
+        return self.join_heads(heads)
+
+    def compute_output_shape(self, query_shape):
+        return super().compute_output_shape(query_shape)

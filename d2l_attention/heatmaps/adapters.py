@@ -48,19 +48,20 @@ def _by_call(layer, record):
 
 
 def _by_attend(layer, record):
-    """For the layers of this package, where all weights pass `attend`.
-
-    Those that form no weights hand on None, or never come there.
-    """
+    """For the layers of this package, where all weights pass `attend`."""
     original = layer.attend
 
     def attend(*args, **kwargs):
         output, weights = original(*args, **kwargs)
-        if weights is not None:
-            record(weights)
+        record(weights)
         return output, weights
 
     return [(layer, "attend", attend)]
+
+
+def _of_no_weights(layer, record):
+    """For the layers of this package that form no weights: never recorded."""
+    return []
 
 
 def _by_softmax(layer, record):
@@ -107,9 +108,9 @@ def adapter_of(layer):
         if isinstance(layer, layer_class):
             if adapter is not _by_call or _takes_scores(layer):
                 return adapter
-    ours = ("project_query", "project_key", "project_value", "attend")
+    ours = ("project_query", "project_key", "project_value")
     if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
-        return _by_attend
+        return _by_attend if hasattr(layer, "attend") else _of_no_weights
     name = type(layer).__name__.lower()
     if name.endswith("attention") and len(_softmaxes(layer)) == 1:
         return _by_softmax

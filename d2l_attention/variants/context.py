@@ -1,12 +1,19 @@
 """Attention whose queries and keys know the context they stand in."""
 
-from d2l_attention.masking import causal_mask, masked_softmax, merge_masks
+from d2l_attention.attention_layer import default_inputs, query_and_key_size
+from d2l_attention.masking import (
+    add_causal_mask,
+    causal_mask,
+    masked_softmax,
+    merge_masks,
+    token_mask,
+)
 from d2l_attention.multi_head import MultiHeadAttention, split_heads
 import keras
 from keras import ops
 
 
-def mean_context(x, key_mask=None, causal=False):
+def mean_context(x, key_mask=None, use_causal_mask=False):
     """The mean of all tokens, or of those up to each: a global context.
 
         c_t = Σ_s m_s x_s / Σ_s m_s    over all s, or over s ≤ t
@@ -17,16 +24,25 @@ def mean_context(x, key_mask=None, causal=False):
     Args:
         x: Float tensor `(B, T, D)`.
         key_mask: Bool tensor `(B, T)`, True = counts.
-        causal: Whether later tokens are left out.
+        use_causal_mask: Whether later tokens are left out.
 
     Returns:
         Float tensor `(B, T, D)`; zeros where nothing counts.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import mean_context
+        >>> x = np.array([[[1.0], [3.0], [5.0]]])
+        >>> np.array(mean_context(x)).tolist()
+        [[[3.0], [3.0], [3.0]]]
+        >>> np.array(mean_context(x, use_causal_mask=True)).tolist()
+        [[[1.0], [2.0], [3.0]]]
     """
     counts = ops.ones_like(x[..., :1])
     if key_mask is not None:
         counts = ops.cast(key_mask, x.dtype)[..., None]
     x, total = x * counts, ops.ones_like(counts)
-    if causal:
+    if use_causal_mask:
         x, counts = ops.cumsum(x, axis=1), ops.cumsum(counts, axis=1)
     else:
         x, counts = (
@@ -35,7 +51,7 @@ def mean_context(x, key_mask=None, causal=False):
     return x / ops.maximum(counts, 1.0)
 
 
-def segment_context(x, segments, key_mask=None, causal=False):
+def segment_context(x, segments, key_mask=None, use_causal_mask=False):
     """The mean of the tokens in one's own segment, as a sentence.
 
         c_t = mean of x_s over segments[s] = segments[t]
@@ -48,14 +64,22 @@ def segment_context(x, segments, key_mask=None, causal=False):
         x: Float tensor `(B, T, D)`.
         segments: Int tensor `(B, T)`, the number of each token's segment.
         key_mask: Bool tensor `(B, T)`, True = counts.
-        causal: Whether later tokens are left out.
+        use_causal_mask: Whether later tokens are left out.
 
     Returns:
         Float tensor `(B, T, D)`; zeros where nothing counts.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import segment_context
+        >>> x = np.array([[[1.0], [3.0], [5.0]]])
+        >>> sentences = np.array([[0, 0, 1]])
+        >>> np.array(segment_context(x, sentences)).tolist()
+        [[[2.0], [2.0], [5.0]]]
     """
     segments = ops.convert_to_tensor(segments)
     together = ops.equal(segments[:, :, None], segments[:, None])
-    if causal:
+    if use_causal_mask:
         together = ops.logical_and(together, causal_mask(ops.shape(x)[1]))
     together = merge_masks(together, key_mask)
     alike = ops.zeros_like(x[..., :1] * ops.swapaxes(x[..., :1], 1, 2))
@@ -72,15 +96,37 @@ class ContextGate(keras.Layer):
     Source: Yang et al. (2019), arXiv:1902.05766, equations 5 and 6. Their w
     multiplies c U, so it has as many features as a head, not as a context.
 
+    It has no arguments but those of every layer.
+
     Call arguments:
         x: Float tensor `(B, T, H, K)`, projected queries or keys.
         context: Float tensor `(B, T, C)`.
 
     Returns:
         Float tensor `(B, T, H, K)`, and the gate λ `(B, T, H)`.
+
+    Raises:
+        ValueError: If x has not four axes, or the context not three.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import ContextGate
+        >>> x, context = np.zeros((1, 3, 2, 4)), np.zeros((1, 3, 5))
+        >>> output, gate = ContextGate()(x, context)
+        >>> np.array(gate)[0].tolist()  # σ(0), for each token and head
+        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def build(self, x_shape, context_shape):
+        if len(x_shape) != 4 or len(context_shape) != 3:
+            raise ValueError(
+                "x must be (B, T, H, K) and context (B, T, C). Received: x "
+                f"{tuple(x_shape)}, context {tuple(context_shape)}."
+            )
         h, k = x_shape[-2:]
         self.context_layer = keras.layers.Dense(
             h * k, use_bias=False, name="U", dtype=self.dtype_policy
@@ -96,9 +142,8 @@ class ContextGate(keras.Layer):
         gate = ops.sigmoid(gate)[..., None]
         return (1.0 - gate) * x + gate * context, gate[..., 0]
 
-    def compute_output_spec(self, x, context):
-        shapes = x.shape, x.shape[:-1]
-        return tuple(keras.KerasTensor(s, self.compute_dtype) for s in shapes)
+    def compute_output_shape(self, x_shape, context_shape=None):
+        return tuple(x_shape), tuple(x_shape[:-1])
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -117,18 +162,67 @@ class ContextAttention(MultiHeadAttention):
     Source: Yang et al. (2019), arXiv:1902.05766; document 004, section 9,
     whose formula does not fit its shapes.
 
-    Args: see `MultiHeadAttention`.
+    Args:
+        num_heads: Positive int, H.
+        key_dim: Positive int, features K of queries and keys in each head.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        dropout: Float in [0, 1), rate of dropout on the weights.
+        use_bias: Whether the four projections have biases.
 
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
         context: Float tensor `(B, T, C)`.
-        attention_mask, key_mask, mask, return_attention_scores, training: see
-            `AttentionLayer`.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, context_mask, mask: Bool tensors `(B, T)`, True
+            at tokens; Keras fills them from implicit masks.
+        use_causal_mask: Whether no token sees a later one. The context is not
+            masked: a causal model needs one that knows no later token.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
         also the weights `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
+            the context has not one row for each token.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import ContextAttention, segment_context
+        >>> x = np.ones((1, 5, 4), "float32")
+        >>> context = segment_context(x, np.array([[0, 0, 0, 1, 1]]))
+        >>> layer = ContextAttention(num_heads=2, key_dim=3)
+        >>> tuple(layer(x, context=context).shape)
+        (1, 5, 4)
     """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        *,
+        value_dim=None,
+        output_dim=None,
+        dropout=0.0,
+        use_bias=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            dropout=dropout,
+            use_bias=use_bias,
+            **kwargs,
+        )
 
     def build(self, query_shape, context_shape):
         super().build(query_shape)
@@ -146,17 +240,26 @@ class ContextAttention(MultiHeadAttention):
         *,
         context,
         attention_mask=None,
+        query_mask=None,
         key_mask=None,
+        context_mask=None,
         mask=None,
+        use_causal_mask=False,
         return_attention_scores=False,
         training=None,
     ):
+        _check_context(query.shape, context.shape)
+        mask = merge_masks(
+            attention_mask, query_mask, key_mask, context_mask, mask
+        )
+        if use_causal_mask:
+            mask = add_causal_mask(mask, *query_and_key_size(query, query))
         output, weights = self.attend_in_context(
-            self.project_query(query),
-            self.project_key(query),
-            self.project_value(query),
+            self.project_query(query),  # (B, T, H, K)
+            self.project_key(query),  # (B, T, H, K)
+            self.project_value(query),  # (B, T, H, V)
             context,
-            merge_masks(attention_mask, mask if key_mask is None else key_mask),
+            mask,
             training,
         )
         return (output, weights) if return_attention_scores else output
@@ -169,21 +272,70 @@ class ContextAttention(MultiHeadAttention):
         key, _ = self.key_gate(key, context)
         return self.attend(query, key, value, mask, training)
 
+    def compute_output_shape(self, query_shape, context_shape=None):
+        return super().compute_output_shape(query_shape)
+
+
+def _check_context(query_shape, context_shape):
+    if len(context_shape) != 3 or any(
+        None not in pair and pair[0] != pair[1]
+        for pair in zip(query_shape[:2], context_shape[:2], strict=True)
+    ):
+        raise ValueError(
+            "The context must have one row for each token. Received: query "
+            f"{tuple(query_shape)}, context {tuple(context_shape)}."
+        )
+
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class GlobalContextAttention(ContextAttention):
     """`ContextAttention` in the context of the mean of its own tokens.
 
+        C_t = mean of all x_s, or of those up to t with `use_causal_mask`
+
+    Source: Yang et al. (2019), arXiv:1902.05766, section 3.2; document 004,
+    section 9.
+
     Args:
-        causal: Whether no token sees a later one, nor a mean of it.
+        num_heads: Positive int, H.
+        key_dim: Positive int, features K of queries and keys in each head.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        dropout: Float in [0, 1), rate of dropout on the weights.
+        use_bias: Whether the four projections have biases.
 
-    Further args, call arguments (without `context`), returns: see
-    `ContextAttention`.
+    Call arguments:
+        query: Float tensor `(B, T, D)`, also the keys and values.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one, neither in
+            its context nor in attention.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
+        also the weights `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
+            shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import GlobalContextAttention
+        >>> layer, x = GlobalContextAttention(2, key_dim=3), np.ones((1, 5, 4))
+        >>> before = np.array(layer(x, use_causal_mask=True))
+        >>> x[:, 4] = 9.0  # no earlier token sees another last one
+        >>> after = np.array(layer(x, use_causal_mask=True))
+        >>> bool(np.allclose(after[:, :4], before[:, :4], atol=1e-5))
+        True
     """
-
-    def __init__(self, num_heads, key_dim, causal=False, **kwargs):
-        super().__init__(num_heads, key_dim, **kwargs)
-        self.causal = causal
 
     def build(self, query_shape):
         super().build(query_shape, query_shape)
@@ -193,28 +345,26 @@ class GlobalContextAttention(ContextAttention):
         query,
         *,
         attention_mask=None,
+        query_mask=None,
         key_mask=None,
         mask=None,
+        use_causal_mask=False,
         return_attention_scores=False,
         training=None,
     ):
-        key_mask = mask if key_mask is None else key_mask
-        if self.causal:
-            past = causal_mask(ops.shape(query)[1])
-            if attention_mask is not None:
-                past = ops.logical_and(past, attention_mask)
-            attention_mask = past
+        tokens = token_mask(query_mask, key_mask, mask)
         return super().call(
             query,
-            context=mean_context(query, key_mask, self.causal),
+            context=mean_context(query, tokens, use_causal_mask),
             attention_mask=attention_mask,
-            key_mask=key_mask,
+            key_mask=tokens,
+            use_causal_mask=use_causal_mask,
             return_attention_scores=return_attention_scores,
             training=training,
         )
 
-    def get_config(self):
-        return {**super().get_config(), "causal": self.causal}
+    def compute_output_shape(self, query_shape):
+        return super().compute_output_shape(query_shape)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -226,7 +376,47 @@ class DynamicContextAttention(ContextAttention):
     which is document 004's C = f(Q, K, V): a first look, without context,
     tells the second what to look for. The mask holds for both.
 
-    Args, call arguments (without `context`), returns: see `ContextAttention`.
+    Source: document 004, section 9; the gates are those of Yang et al.
+    (2019), arXiv:1902.05766.
+
+    Args:
+        num_heads: Positive int, H.
+        key_dim: Positive int, features K of queries and keys in each head.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        dropout: Float in [0, 1), rate of dropout on the weights.
+        use_bias: Whether the four projections have biases.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`, also the keys and values.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills two of them from implicit masks.
+        use_causal_mask: Whether no token sees a later one.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
+        also the weights `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
+            shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import DynamicContextAttention
+        >>> layer = DynamicContextAttention(num_heads=2, key_dim=3)
+        >>> output, weights = layer(
+        ...     np.ones((1, 5, 4)), return_attention_scores=True
+        ... )
+        >>> tuple(output.shape), tuple(weights.shape)
+        ((1, 5, 4), (1, 2, 5, 5))
     """
 
     def build(self, query_shape):
@@ -238,19 +428,23 @@ class DynamicContextAttention(ContextAttention):
         query,
         *,
         attention_mask=None,
+        query_mask=None,
         key_mask=None,
         mask=None,
+        use_causal_mask=False,
         return_attention_scores=False,
         training=None,
     ):
-        key_mask = mask if key_mask is None else key_mask
-        mask = merge_masks(attention_mask, key_mask)
+        default_inputs(query)
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        if use_causal_mask:
+            mask = add_causal_mask(mask, *query_and_key_size(query, query))
         projected = (
-            self.project_query(query),
-            self.project_key(query),
-            self.project_value(query),
+            self.project_query(query),  # (B, T, H, K)
+            self.project_key(query),  # (B, T, H, K)
+            self.project_value(query),  # (B, T, H, V)
         )
-        context = self.context(*projected, mask)
+        context = self.context(*projected, mask)  # (B, T, H V)
         output, weights = self.attend_in_context(
             *projected, context, mask, training
         )
@@ -264,3 +458,6 @@ class DynamicContextAttention(ContextAttention):
         found = self.average(weights, value)
         size = self.num_heads * self.value_dim
         return ops.reshape(found, (*ops.shape(found)[:2], size))
+
+    def compute_output_shape(self, query_shape):
+        return super().compute_output_shape(query_shape)

@@ -5,6 +5,7 @@ gives one for the distribution that it was drawn from.
 """
 
 from d2l_attention._checks import check_rate
+from d2l_attention.attention_layer import drop
 from d2l_attention.masking import masked_softmax, merge_masks
 from d2l_attention.scoring import DotProductAttention
 import keras
@@ -26,8 +27,15 @@ def sample_locations(probabilities, seed=None):
         seed: Int or `keras.random.SeedGenerator`.
 
     Returns:
-        Tensor `(…, S)`, 1 at the drawn key and 0 elsewhere; rows of zeros
-        stay zeros.
+        Float tensor `(…, S)`, 1 at the drawn key and 0 elsewhere; rows of
+        zeros stay zeros.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import sample_locations
+        >>> p = np.array([[0.0, 1.0], [0.0, 0.0]])
+        >>> np.array(sample_locations(p, seed=0)).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
     """
     shape = ops.shape(probabilities)
     uniform = keras.random.uniform(shape, 1e-7, 1.0, "float32", seed)
@@ -48,6 +56,13 @@ def most_likely_locations(scores, mask=None):
     Returns:
         Float tensor `(…, S)`: 1 at the best key and 0 elsewhere; rows of
         zeros where it may not be chosen.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import most_likely_locations
+        >>> p = np.array([[0.1, 0.7, 0.2]])
+        >>> np.array(most_likely_locations(p)).tolist()
+        [[0.0, 1.0, 0.0]]
     """
     chosen = ops.one_hot(ops.argmax(scores, -1), ops.shape(scores)[-1])
     allowed = scores > 0 if mask is None else mask
@@ -55,9 +70,25 @@ def most_likely_locations(scores, mask=None):
 
 
 def log_probability(probabilities, chosen):
-    """log p(z) of the places `chosen`, `(…, S)` one-hot, to `(…)`.
+    """The log of the probability of the places that were chosen.
 
-    0 in rows that have chosen nothing.
+        log p(z)
+
+    Args:
+        probabilities: Float tensor `(…, S)`.
+        chosen: Tensor `(…, S)`, 1 at the chosen key z and 0 elsewhere, as of
+            `sample_locations`.
+
+    Returns:
+        Float tensor `(…)`; 0 in rows that have chosen nothing.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import log_probability
+        >>> p = np.array([[0.25, 0.75]], "float32")
+        >>> chosen = np.array([[1, 0]])
+        >>> np.exp(log_probability(p, chosen)).round(2).tolist()
+        [0.25]
     """
     p = ops.sum(probabilities * ops.cast(chosen, probabilities.dtype), -1)
     return ops.log(ops.where(p > 0, p, ops.ones_like(p)))
@@ -88,6 +119,13 @@ def reinforce_loss(
 
     Returns:
         Scalar tensor.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import reinforce_loss
+        >>> reward, log_p = np.array([-2.0]), np.array([-1.0])
+        >>> float(reinforce_loss(reward, log_p, baseline=-3.0))  # −(−2 − 1)
+        3.0
     """
     advantage = ops.stop_gradient(log_likelihood - baseline)
     gain = log_likelihood + advantage * log_probability + weight * entropy
@@ -103,7 +141,7 @@ class MovingBaseline(keras.Layer):
     Source: Xu et al. (2015), arXiv:1502.03044, section 4.1.
 
     Args:
-        decay: Float in [0, 1).
+        decay: Float in [0, 1), how much of the old mean stays.
 
     Call arguments:
         reward: Float tensor `(B,)`.
@@ -115,12 +153,20 @@ class MovingBaseline(keras.Layer):
 
     Raises:
         ValueError: If `decay` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import MovingBaseline
+        >>> baseline, reward = MovingBaseline(decay=0.5), np.array([2.0, 4.0])
+        >>> float(baseline(reward, training=True))  # nothing was before
+        0.0
+        >>> float(baseline(reward))  # half of the mean, 3
+        1.5
     """
 
-    def __init__(self, decay=0.9, **kwargs):
+    def __init__(self, *, decay=0.9, **kwargs):
         super().__init__(**kwargs)
-        check_rate("decay", decay)
-        self.decay = decay
+        self.decay = check_rate("decay", decay)
 
     def build(self, reward_shape):
         self.mean = self.add_weight((), "zeros", trainable=False, name="mean")
@@ -131,6 +177,9 @@ class MovingBaseline(keras.Layer):
             mean = ops.mean(ops.stop_gradient(reward))
             self.mean.assign(self.decay * before + (1 - self.decay) * mean)
         return before
+
+    def compute_output_shape(self, reward_shape):
+        return ()
 
     def get_config(self):
         return {**super().get_config(), "decay": self.decay}
@@ -151,14 +200,40 @@ class HardAttention(DotProductAttention):
 
     Args:
         scale: Float, factor of the scores; None = 1/√K.
-        seed: Int, of the draws.
+        dropout: Float in [0, 1): how often a training query reads nothing.
+        seed: Int, of the draws; None = another one each time.
 
-    Call arguments, returns and errors: see `AttentionLayer`. The weights are
-    those that made the output: 1 at the key that was read, 0 elsewhere.
+    Call arguments:
+        query: Float tensor `(B, T, K)`.
+        key: Float tensor `(B, S, K)`; defaults to `query`.
+        value: Float tensor `(B, S, V)`; defaults to `key`.
+        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
+            see `DotProductAttention`.
+        use_causal_mask: Whether query t sees no key behind t + S − T.
+        return_attention_scores: If True, also return the weights.
+        training: Whether keys are drawn and dropout is active.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)` that made the output: 1 at the key that was read,
+        0 elsewhere. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import HardAttention
+        >>> query, key = np.ones((1, 1, 1)), np.array([[[1.0], [5.0], [2.0]]])
+        >>> output, weights = HardAttention()(
+        ...     query, key=key, return_attention_scores=True
+        ... )
+        >>> np.array(output).tolist(), np.array(weights).tolist()
+        ([[[5.0]]], [[[0.0, 1.0, 0.0]]])
     """
 
-    def __init__(self, scale=None, seed=None, **kwargs):
-        super().__init__(scale=scale, dropout=0.0, **kwargs)
+    def __init__(self, *, scale=None, dropout=0.0, seed=None, **kwargs):
+        super().__init__(scale=scale, dropout=dropout, **kwargs)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
@@ -179,10 +254,9 @@ class HardAttention(DotProductAttention):
         weights = ops.cast(weights, p.dtype)
         places = ops.argmax(weights, axis=-1)[..., None]  # (B, T, 1)
         read = ops.take_along_axis(value, places, axis=1)
-        any_place = ops.sum(weights, axis=-1, keepdims=True)
+        kept = drop(self.dropout_layer, weights, training)
+        any_place = ops.sum(kept, axis=-1, keepdims=True)
         return read * ops.cast(any_place, read.dtype), weights
 
     def get_config(self):
-        config = {**super().get_config(), "seed": self.seed}
-        del config["dropout"]
-        return config
+        return {**super().get_config(), "seed": self.seed}

@@ -19,7 +19,7 @@ class AttentionPooling(keras.Layer):
     2.2.4, and 003, where the query may be learned.
 
     Args:
-        units: Positive int, U.
+        units: Positive int, width U of the hidden layer.
 
     Call arguments:
         x: Float tensor `(…, T, D)`.
@@ -32,13 +32,24 @@ class AttentionPooling(keras.Layer):
 
     Raises:
         ValueError: If `units` is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import AttentionPooling
+        >>> x, words = np.ones((1, 3, 4)), np.array([[True, True, False]])
+        >>> pooled, weights = AttentionPooling(units=5)(
+        ...     x, mask=words, return_attention_scores=True
+        ... )
+        >>> tuple(pooled.shape), np.array(weights).round(2).tolist()
+        ((1, 4), [[0.5, 0.5, 0.0]])
     """
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
-        check_positive("units", units)
-        self.units = units
-        self.hidden = keras.layers.Dense(units, "tanh", dtype=self.dtype_policy)
+        self.units = check_positive("units", units)
+        self.hidden = keras.layers.Dense(
+            self.units, "tanh", dtype=self.dtype_policy
+        )
         self.supports_masking = True
 
     def build(self, x_shape):
@@ -56,9 +67,12 @@ class AttentionPooling(keras.Layer):
     def compute_mask(self, x, mask=None):
         return None  # there are no positions any more
 
+    def compute_output_shape(self, x_shape):
+        return (*x_shape[:-2], x_shape[-1])
+
     def compute_output_spec(self, x, mask=None, return_attention_scores=False):
-        *rows, _, features = x.shape
-        pooled = keras.KerasTensor((*rows, features), self.compute_dtype)
+        shape = self.compute_output_shape(x.shape)
+        pooled = keras.KerasTensor(shape, self.compute_dtype)
         weights = keras.KerasTensor(x.shape[:-1], self.compute_dtype)
         return (pooled, weights) if return_attention_scores else pooled
 
@@ -81,10 +95,11 @@ class HierarchicalAttentionNetwork(keras.Model):
         vocab_size: Positive int, number of word ids; 0 is padding.
         dim: Positive int, D of the embeddings and of each direction.
         units: Positive int, U of both poolings.
-        num_classes: Positive int.
+        num_classes: Positive int, number of classes of documents.
 
     Call arguments:
         inputs: Int tensor `(B, sentences, words)`.
+        training: Changes nothing; Keras's own loops give it.
         return_attention_scores: If True, also return a dict of `"words"`
             `(B, sentences, words)` and `"sentences"` `(B, sentences)`.
             Padding, words and whole sentences, has weight 0.
@@ -94,18 +109,30 @@ class HierarchicalAttentionNetwork(keras.Model):
 
     Raises:
         ValueError: If a size is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import HierarchicalAttentionNetwork
+        >>> model = HierarchicalAttentionNetwork(9, 4, units=5, num_classes=2)
+        >>> document = np.array([[[3, 5, 0], [4, 0, 0], [0, 0, 0]]])
+        >>> logits, maps = model(document, return_attention_scores=True)
+        >>> tuple(logits.shape), tuple(maps["words"].shape)
+        ((1, 2), (1, 3, 3))
+        >>> np.array(maps["sentences"])[0, 2].tolist()  # without words
+        0.0
     """
 
     def __init__(self, vocab_size, dim, units, num_classes, **kwargs):
         super().__init__(**kwargs)
-        self.sizes = {
+        sizes = {
             "vocab_size": vocab_size,
             "dim": dim,
             "units": units,
             "num_classes": num_classes,
         }
-        for name, value in self.sizes.items():
-            check_positive(name, value)
+        self.sizes = {
+            name: check_positive(name, value) for name, value in sizes.items()
+        }
         policy = {"dtype": self.dtype_policy}
         self.embedding = keras.layers.Embedding(vocab_size, dim, **policy)
         self.word_cells, self.sentence_cells = (
@@ -131,6 +158,11 @@ class HierarchicalAttentionNetwork(keras.Model):
         self.output_layer.build((None, 2 * d))
 
     def call(self, inputs, training=None, return_attention_scores=False):
+        if len(inputs.shape) != 3:
+            raise ValueError(
+                "inputs must be ids (B, sentences, words). Received: shape "
+                f"{tuple(inputs.shape)}."
+            )
         batch, sentences, words = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, words))
         x = _both_ways(self.embedding(rows), rows != 0, self.word_cells)

@@ -1,6 +1,6 @@
 """Pointer networks: attention as the output, an input for each answer."""
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_dict, check_positive
 from d2l_attention.recurrence import GRUWeights, gru_step, scan_states
 from d2l_attention.scoring import AdditiveAttention
 import keras
@@ -28,7 +28,7 @@ class PointerNetwork(keras.Model):
     inputs are masked.
 
     Args:
-        dim: Positive int, D.
+        dim: Positive int, D features of embedded items and hidden states.
 
     Call arguments:
         inputs: Dict of `"items"`, float `(B, S, F)`, and `"places"`, int
@@ -40,12 +40,22 @@ class PointerNetwork(keras.Model):
 
     Raises:
         ValueError: If `dim` is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PointerNetwork
+        >>> model = PointerNetwork(dim=4)
+        >>> items = np.arange(6.0, dtype="float32").reshape(1, 3, 2)
+        >>> sorted(np.array(model.decode(items))[0].tolist())  # each once
+        [0, 1, 2]
+        >>> places = np.array([[2, 0, 1]])
+        >>> tuple(model({"items": items, "places": places}).shape)
+        (1, 3, 3)
     """
 
     def __init__(self, dim, **kwargs):
         super().__init__(**kwargs)
-        check_positive("dim", dim)
-        self.dim = dim
+        self.dim = check_positive("dim", dim)
         policy = {"dtype": self.dtype_policy}
         self.hidden = keras.layers.Dense(dim, "tanh", **policy)
         self.embed = keras.layers.Dense(dim, **policy)
@@ -54,6 +64,7 @@ class PointerNetwork(keras.Model):
         self.attention = AdditiveAttention(dim, **policy)
 
     def build(self, input_shape):
+        check_dict(input_shape, "items")
         d = self.dim
         self.hidden.build(input_shape["items"])
         self.embed.build((None, None, d))
@@ -80,6 +91,7 @@ class PointerNetwork(keras.Model):
         return ops.where(free, ops.log_softmax(scores, axis=-1), MASKED)
 
     def call(self, inputs, training=None):
+        check_dict(inputs, "items", "places")
         e, keys, start, present = self.encode(inputs["items"])
         places = inputs["places"]
         pointed = ops.take_along_axis(e, places[..., None], axis=1)

@@ -1,5 +1,6 @@
 """Structured attention: places are chosen together, not each for itself."""
 
+from d2l_attention.attention_layer import drop
 from d2l_attention.recurrence import scan_states
 from d2l_attention.scoring import DotProductAttention
 import keras
@@ -27,6 +28,14 @@ def linear_chain_marginals(unary, transitions, mask=None):
     Returns:
         Float tensor `(…, S, C)` of float32 or wider; rows sum to 1, and to 0
         where the mask is False.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import linear_chain_marginals
+        >>> unary = np.log([[[1.0, 3.0], [1.0, 1.0]]])
+        >>> alike = np.array([[0.0, -1e9], [-1e9, 0.0]])  # neighbors agree
+        >>> np.array(linear_chain_marginals(unary, alike)).round(2).tolist()
+        [[[0.25, 0.75], [0.25, 0.75]]]
     """
     unary = ops.convert_to_tensor(unary)
     dtype = keras.backend.result_type(unary.dtype, "float32")
@@ -59,7 +68,7 @@ def _messages(unary, transitions, mask):
         here = state["next"] + scores
         onward = ops.logsumexp(here[..., :, None] + transitions, axis=-2)
         # Without this the numbers grow with the length of the chain.
-        highest = ops.max(onward, axis=-1, keepdims=True)
+        highest = ops.max(onward, axis=-1, keepdims=True, initial=-float("inf"))
         onward = onward - ops.stop_gradient(highest)
         return {
             "message": state["next"],
@@ -87,15 +96,41 @@ class StructuredAttention(DotProductAttention):
 
     Args:
         scale: Float, factor of the scores; None = 1/√K.
+        dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Call arguments, returns and errors: see `AttentionLayer`, but for the
-    sums of rows.
+    Call arguments:
+        query: Float tensor `(B, T, K)`.
+        key: Float tensor `(B, S, K)`; defaults to `query`.
+        value: Float tensor `(B, S, V)`; defaults to `key`.
+        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
+            see `DotProductAttention`. The chain leaps over masked places.
+        use_causal_mask, return_attention_scores, training: Bools; see
+            `DotProductAttention`.
+
+    Returns:
+        Float tensor `(B, T, V)`; with `return_attention_scores`, also the
+        weights `(B, T, S)`, each between 0 and 1. A query with nothing to
+        attend to gets zeros.
+
+    Raises:
+        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import StructuredAttention
+        >>> query, key = np.zeros((1, 1, 2)), np.ones((1, 3, 2))
+        >>> _, weights = StructuredAttention()(
+        ...     query, key=key, return_attention_scores=True
+        ... )
+        >>> np.array(weights).round(2).tolist()  # σ(0) at each place
+        [[[0.5, 0.5, 0.5]]]
     """
 
-    def __init__(self, scale=None, **kwargs):
-        super().__init__(scale=scale, dropout=0.0, **kwargs)
+    def __init__(self, *, scale=None, dropout=0.0, **kwargs):
+        super().__init__(scale=scale, dropout=dropout, **kwargs)
 
-    def build(self, query_shape, key_shape=None):
+    def build(self, query_shape, key_shape=None, value_shape=None):
+        super().build(query_shape, key_shape, value_shape)
         self.transitions = self.add_weight((2, 2), "zeros", name="transitions")
 
     def attend(self, query, key, value, mask=None, training=None):
@@ -103,9 +138,5 @@ class StructuredAttention(DotProductAttention):
         unary = ops.stack([ops.zeros_like(scores), scores], axis=-1)
         marginals = linear_chain_marginals(unary, self.transitions, mask)
         weights = ops.cast(marginals[..., 1], scores.dtype)
-        return ops.matmul(weights, value), weights
-
-    def get_config(self):
-        config = super().get_config()
-        del config["dropout"]
-        return config
+        kept = drop(self.dropout_layer, weights, training)
+        return ops.matmul(kept, value), weights

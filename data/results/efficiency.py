@@ -61,7 +61,9 @@ def functions(n):
         return performer_attention(query, key, value, directions)
 
     def causal_performer(query, key, value):
-        return performer_attention(query, key, value, directions, causal=True)
+        return performer_attention(
+            query, key, value, directions, use_causal_mask=True
+        )
 
     def longformer(query, key, value):
         return longformer_attention(

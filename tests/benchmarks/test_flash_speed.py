@@ -25,7 +25,7 @@ def dense_attention(query, key, value):
 
 
 def causal_flash_attention(query, key, value):
-    return flash_attention(query, key, value, causal=True)
+    return flash_attention(query, key, value, use_causal_mask=True)
 
 
 def with_gradient(attend):

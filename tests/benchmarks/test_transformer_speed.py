@@ -208,7 +208,7 @@ class UncachedGreedyDecoder(GreedyDecoder):
         def body(t, ids):
             written = ops.concatenate([first, ids[:, :-1]], axis=1)
             y = model.embed(written, model.target_embedding)
-            y = model.decoder(y, encoded, encoded_mask=mask)
+            y = model.decoder(y, key=encoded, key_mask=mask)
             logits = model.output_layer(ops.take(y, t, axis=1))
             token = 1 + ops.cast(ops.argmax(logits[:, 1:], -1), "int32")
             return t + 1, ops.where(steps == t, token[:, None], ids)

@@ -60,7 +60,7 @@ def test_equals_attention_for_any_block_size(block_size, masked, causal, sizes):
         key,
         value,
         attention_mask=mask if masked else None,
-        causal=causal,
+        use_causal_mask=causal,
         block_size=block_size,
         return_log_sum_exp=True,
     )
@@ -104,7 +104,7 @@ def test_blocks_of_long_sequences(small_blocks, masked, causal, sizes):
         return flash_attention(
             *arrays,
             attention_mask=mask if masked else None,
-            causal=causal,
+            use_causal_mask=causal,
             return_log_sum_exp=return_log_sum_exp,
         )
 
@@ -133,10 +133,10 @@ def test_small_blocks_are_what_they_are_called(small_blocks):
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_blocks_of_long_sequences_compile(small_blocks, jit_compile):
     """Of lengths that are not known, forward and backward."""
-    layer = FlashAttention(3, 4, causal=True)
+    layer = FlashAttention(3, 4)
     x, y = draw(2, 11, 7), draw(2, 11, 7, seed=1)
     inputs = keras.Input((None, 7))
-    model = keras.Model(inputs, layer(inputs))
+    model = keras.Model(inputs, layer(inputs, use_causal_mask=True))
     plain = MultiHeadAttention(3, 4)
     plain.build(x.shape)
     plain.set_weights(layer.get_weights())
@@ -188,7 +188,7 @@ def test_keys_that_a_block_of_queries_cannot_see_are_skipped(
     monkeypatch.setattr(flash_blocks, "CAUSAL_QUERIES", 4)
     monkeypatch.setattr(flash_blocks.Blocks, "weights", spy)
     arrays = inputs(16, 16)
-    flash_attention(*arrays, causal=True, block_size=block_size)
+    flash_attention(*arrays, use_causal_mask=True, block_size=block_size)
     assert len(counted) == pairs
     assert sum(counted) == 40  # of 64
 
@@ -256,7 +256,7 @@ def test_gradients_equal_those_of_dense_attention(
         return flash_attention(
             *arrays,
             attention_mask=mask if masked else None,
-            causal=causal,
+            use_causal_mask=causal,
             block_size=block_size,
             return_log_sum_exp=True,
         )
@@ -324,13 +324,14 @@ def test_what_is_masked_may_hold_anything_finite():
 
 def test_inputs_of_any_length_compile():
     """Loops and blocks without static bounds."""
-    layer, x = FlashAttention(3, 4, causal=True, block_size=4), draw(2, 11, 7)
+    layer, x = FlashAttention(3, 4, block_size=4), draw(2, 11, 7)
+    expected = to_numpy(layer(x, use_causal_mask=True))
     inputs = keras.Input((None, 7))
-    model = keras.Model(inputs, layer(inputs))
+    model = keras.Model(inputs, layer(inputs, use_causal_mask=True))
     for jit_compile in (False, True):
         model.compile(jit_compile=jit_compile)
         found = model.predict(x, verbose=0)
-        np.testing.assert_allclose(found, to_numpy(layer(x)), atol=2e-6)
+        np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
 @pytest.mark.skipif(
@@ -346,7 +347,7 @@ def test_no_tensor_of_all_queries_and_keys_is_ever_made(causal):
     def train(query, key, value):
         with tf.GradientTape() as tape:
             tape.watch((query, key, value))
-            output = flash_attention(query, key, value, causal=causal)
+            output = flash_attention(query, key, value, use_causal_mask=causal)
         return tape.gradient(output, (query, key, value))
 
     spec = tf.TensorSpec((1, n, 2, 16))
@@ -382,13 +383,13 @@ def test_contract():
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_layer_equals_multi_head_attention(causal):
     x, key_mask = draw(2, 13, 7), np.arange(13) < np.array([[5], [13]])
-    flash = FlashAttention(3, 4, causal=causal, block_size=4)
+    flash = FlashAttention(3, 4, block_size=4)
     plain = MultiHeadAttention(3, 4)
     for layer in (flash, plain):
         layer.build(x.shape)
     plain.set_weights(flash.get_weights())
     mask = to_numpy(causal_mask(13)) if causal else None
-    found = flash(x, key_mask=key_mask)
+    found = flash(x, key_mask=key_mask, use_causal_mask=causal)
     expected = plain(x, key_mask=key_mask, attention_mask=mask)
     np.testing.assert_allclose(to_numpy(found), to_numpy(expected), atol=2e-6)
 
@@ -403,7 +404,7 @@ def test_block_sizes_must_be_positive(block_size):
 
 def test_dropout_is_refused():
     """There are no weights to drop; silence would be a lie."""
-    with pytest.raises(TypeError, match="dropout"):
+    with pytest.raises(ValueError, match="dropout"):
         FlashAttention(3, 4, dropout=0.1)
 
 

@@ -23,24 +23,30 @@ LAYERS = {
         3, 4, max_length=2048, rank=5, value_dim=5, use_bias=True, **k
     ),
     "performer": lambda **k: PerformerAttention(3, 4, 9, seed=0, **k),
-    "causal performer": lambda **k: PerformerAttention(
-        3, 4, 9, causal=True, seed=0, **k
-    ),
+    "causal performer": lambda **k: PerformerAttention(3, 4, 9, seed=0, **k),
     "longformer": lambda **k: LongformerAttention(3, 4, window=5, **k),
     "causal longformer": lambda **k: LongformerAttention(
-        3, 4, window=5, causal=True, output_dim=7, **k
+        3, 4, window=5, output_dim=7, **k
     ),
     "page-local": lambda **k: PageLocalAttention(3, 4, page_size=16, **k),
     "causal page-local": lambda **k: PageLocalAttention(
-        3, 4, page_size=3, neighbors=2, causal=True, value_dim=5, **k
+        3, 4, page_size=3, neighbors=2, value_dim=5, **k
     ),
     "reformer": lambda **k: ReformerAttention(
         3, 4, 8, num_buckets=4, num_rounds=2, value_dim=5, seed=0, **k
     ),
     "causal reformer": lambda **k: ReformerAttention(
-        3, 4, 8, num_buckets=4, causal=True, seed=0, **k
+        3, 4, 8, num_buckets=4, seed=0, **k
     ),
 }
+
+
+def options_of(name):
+    """Call arguments of a layer by its name in the table."""
+    options = {"use_causal_mask": True} if "causal" in name else {}
+    if "longformer" in name:
+        options["global_positions"] = [0, 3]
+    return options
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -49,7 +55,7 @@ def test_saves_compiles_and_trains(name, dtype, tmp_path):
     keras.utils.set_random_seed(0)
     inputs = keras.Input((None, 7))
     layer = LAYERS[name](dtype=dtype)
-    options = {"global_positions": [0, 3]} if "longformer" in name else {}
+    options = options_of(name)
     model = keras.Model(inputs, layer(inputs, **options))
     assert model.outputs[0].shape == (None, None, 7)
     compute = dtype.removeprefix("mixed_")
@@ -79,7 +85,7 @@ def test_a_subclassed_model_builds_each_weight_once(name):
             self.attention = LAYERS[name]()
 
         def call(self, x):
-            return self.attention(x)
+            return self.attention(x, **options_of(name))
 
     model, alone = Model(), LAYERS[name]()
     model(draw(2, 37, 7))
@@ -94,15 +100,16 @@ def test_a_subclassed_model_builds_each_weight_once(name):
 @pytest.mark.parametrize("name", LAYERS)
 def test_takes_masks_and_changes_nothing_of_itself(name):
     layer = LAYERS[name]()
+    causal = {"use_causal_mask": "causal" in name}
     x, mask = draw(2, 37, 7), np.arange(37) < np.array([[20], [37]])
-    found = to_numpy(layer(x, key_mask=mask))
+    found = to_numpy(layer(x, key_mask=mask, **causal))
     before = dict(vars(layer))
     # Behind the padding nothing moves.
     changed = np.where(mask[..., None], x, 3).astype("float32")
-    again = to_numpy(layer(changed, key_mask=mask))
+    again = to_numpy(layer(changed, key_mask=mask, **causal))
     np.testing.assert_array_equal(found[mask], again[mask])
     assert all(vars(layer)[k] is before[k] for k in before)
-    nothing = to_numpy(layer(x, key_mask=np.zeros((2, 37), bool)))
+    nothing = to_numpy(layer(x, key_mask=np.zeros((2, 37), bool), **causal))
     if not layer.use_bias:
         assert (nothing == 0).all()
     assert np.isfinite(nothing).all()
@@ -118,7 +125,7 @@ def test_gradients_are_finite_and_reach_every_weight(name):
     layer = LAYERS[name]()
     inputs = keras.Input((None, 7))
     mask = keras.Input((None,), dtype="bool")
-    options = {"global_positions": [0, 3]} if "longformer" in name else {}
+    options = options_of(name)
     output = layer(inputs, key_mask=mask, **options)
     model = keras.Model([inputs, mask], output)
     model.compile(keras.optimizers.SGD(1.0), "mse")
@@ -146,9 +153,9 @@ def test_the_graph_has_no_tensor_of_all_pairs(name):
     layer.build((1, None, 7))
 
     def largest(n):
-        graph = tf.function(layer).get_concrete_function(
-            tf.TensorSpec((1, n, 7), "float32")
-        )
+        causal = "causal" in name
+        graph = tf.function(lambda x: layer(x, use_causal_mask=causal))
+        graph = graph.get_concrete_function(tf.TensorSpec((1, n, 7), "float32"))
         sizes = [
             tensor.shape.num_elements() or 0
             for operation in graph.graph.get_operations()

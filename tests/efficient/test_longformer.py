@@ -30,7 +30,7 @@ def test_the_mask():
     ]
     found = to_numpy(longformer_mask(5, 1, [3]))
     np.testing.assert_array_equal(found, expected)
-    causal = to_numpy(longformer_mask(5, 1, [3], causal=True))
+    causal = to_numpy(longformer_mask(5, 1, [3], use_causal_mask=True))
     np.testing.assert_array_equal(causal, np.tril(expected))
 
 
@@ -46,7 +46,7 @@ def test_equals_dense_attention_under_the_mask(window, positions, causal):
         window,
         global_positions=positions,
         key_mask=MASK,
-        causal=causal,
+        use_causal_mask=causal,
     )
     of_each = np.broadcast_to([-1] if positions is None else positions, (2, 2))
     mask = np.stack(
@@ -143,7 +143,7 @@ def test_the_layer_begins_as_multi_head_attention_under_the_mask(
     causal, positions
 ):
     x = draw(2, T, 7)
-    layer = LongformerAttention(H, 4, window=5, causal=causal)
+    layer = LongformerAttention(H, 4, window=5)
     plain = MultiHeadAttention(H, 4)
     for one in (layer, plain):
         one.build(x.shape)
@@ -151,8 +151,14 @@ def test_the_layer_begins_as_multi_head_attention_under_the_mask(
         weights = getattr(layer, f"{name}_layer").get_weights()
         getattr(plain, f"{name}_layer").set_weights(weights)
     mask = to_numpy(longformer_mask(T, 5, positions or [-1], causal))
+    found = layer(
+        x,
+        global_positions=positions,
+        key_mask=MASK,
+        use_causal_mask=causal,
+    )
     np.testing.assert_allclose(
-        to_numpy(layer(x, global_positions=positions, key_mask=MASK)),
+        to_numpy(found),
         to_numpy(plain(x, attention_mask=mask, key_mask=MASK)),
         atol=2e-6,
     )
@@ -176,7 +182,7 @@ def test_later_tokens_move_nothing_in_causal_use():
     before, after = (
         to_numpy(
             longformer_attention(
-                query, key, v, 3, global_positions=[2, 50], causal=True
+                query, key, v, 3, global_positions=[2, 50], use_causal_mask=True
             )
         )
         for v in (value, np.concatenate([value[:, :45], -value[:, 45:]], 1))

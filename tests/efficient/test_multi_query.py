@@ -114,7 +114,7 @@ def test_keras_has_no_operation_for_one_key_head_on_tensorflow():
 
 def test_shared_heads_that_were_equal_change_nothing():
     x = draw(2, 11, 7)
-    layer = MultiHeadAttention(6, 4, 5, use_bias=True)
+    layer = MultiHeadAttention(6, 4, value_dim=5, use_bias=True)
     layer.build(x.shape)
     for i, weight in enumerate(layer.weights):
         weight.assign(0.3 * draw(*weight.shape, seed=i))
@@ -130,7 +130,7 @@ def test_shared_heads_that_were_equal_change_nothing():
 
 
 def test_shared_heads_are_means_of_their_group():
-    layer = MultiHeadAttention(6, 4, 5)
+    layer = MultiHeadAttention(6, 4, value_dim=5)
     layer.build((None, None, 7))
     w_q, w_k, w_v, w_o = layer.get_weights()
     shared = share_heads(layer, 3).get_weights()

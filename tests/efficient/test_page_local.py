@@ -41,7 +41,7 @@ def test_equals_dense_attention_under_the_mask(page_size, neighbors, causal):
         page_size,
         neighbors=neighbors,
         key_mask=key_mask,
-        causal=causal,
+        use_causal_mask=causal,
     )
     expected = dense_attention(query, key, value, mask[:, None])
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-6)
@@ -68,16 +68,15 @@ def test_nothing_wraps_around():
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_layer_equals_multi_head_attention_under_the_mask(causal):
     x, key_mask = draw(2, 11, 7), np.arange(11) < np.array([[6], [11]])
-    local = PageLocalAttention(3, 4, page_size=2, causal=causal)
+    local = PageLocalAttention(3, 4, page_size=2)
     plain = MultiHeadAttention(3, 4)
     for layer in (local, plain):
         layer.build(x.shape)
     plain.set_weights(local.get_weights())
-    mask = to_numpy(page_mask(11, 2))
-    if causal:
-        mask = mask & to_numpy(causal_mask(11))
+    mask = to_numpy(page_mask(11, 2, use_causal_mask=causal))
+    found = local(x, key_mask=key_mask, use_causal_mask=causal)
     np.testing.assert_allclose(
-        to_numpy(local(x, key_mask=key_mask)),
+        to_numpy(found),
         to_numpy(plain(x, attention_mask=mask, key_mask=key_mask)),
         atol=1e-6,
     )

@@ -143,7 +143,7 @@ def test_equals_the_weights_it_never_forms(chunk_size, causal, masked, scale):
     query, key, value = inputs(scale)
     directions = orthogonal_directions(6, 4, seed=0)
     key_mask = MASK if masked else None
-    options = {"key_mask": key_mask, "causal": causal}
+    options = {"key_mask": key_mask, "use_causal_mask": causal}
     found = to_numpy(
         performer_attention(
             query, key, value, directions, chunk_size=chunk_size, **options
@@ -204,7 +204,7 @@ def test_later_tokens_move_no_bit_of_earlier_outputs():
                     k,
                     v,
                     directions,
-                    causal=True,
+                    use_causal_mask=True,
                     chunk_size=chunk_size,
                 )
             )
@@ -247,9 +247,8 @@ def test_refusals():
     layer = PerformerAttention(H, 4, 8)
     with pytest.raises(ValueError, match=r"causal.*\(5, 5\)"):
         layer(draw(2, 5, 7), attention_mask=causal_mask(5))
-    layer = PerformerAttention(H, 4, 8, causal=True)
     with pytest.raises(ValueError, match="5 queries and 6 keys"):
-        layer(draw(2, 5, 7), key=draw(2, 6, 7))
+        layer(draw(2, 5, 7), key=draw(2, 6, 7), use_causal_mask=True)
     with pytest.raises(ValueError, match="num_features=0"):
         PerformerAttention(H, 4, 0)
 
@@ -257,12 +256,14 @@ def test_refusals():
 def test_half_precision_is_computed_in_single():
     query, key, value = (x.astype("float16") for x in inputs())
     directions = orthogonal_directions(64, 4, seed=0)
-    half = performer_attention(query, key, value, directions, causal=True)
+    half = performer_attention(
+        query, key, value, directions, use_causal_mask=True
+    )
     assert keras.backend.standardize_dtype(half.dtype) == "float16"
     full = performer_attention(
         *(x.astype("float32") for x in (query, key, value)),
         directions,
-        causal=True,
+        use_causal_mask=True,
     )
     np.testing.assert_allclose(to_numpy(half), to_numpy(full), atol=2e-3)
     assert to_numpy(ops.isfinite(half)).all()

@@ -46,7 +46,7 @@ def test_one_bucket_in_one_chunk_is_dense_attention(num_rounds, causal):
     query, value = inputs()
     buckets = np.zeros((2, T, H, num_rounds), "int32")
     found = reformer_attention(
-        query, value, buckets, T, key_mask=MASK, causal=causal
+        query, value, buckets, T, key_mask=MASK, use_causal_mask=causal
     )
     mask = np.broadcast_to(MASK[:, None, None], (2, 1, T, T))
     if causal:
@@ -66,7 +66,7 @@ def test_rounds_are_one_softmax_over_their_union(
     query, value = inputs()
     buckets = some_buckets(num_rounds)
     found = reformer_attention(
-        query, value, buckets, chunk_size, key_mask=MASK, causal=causal
+        query, value, buckets, chunk_size, key_mask=MASK, use_causal_mask=causal
     )
     mask = to_numpy(reformer_mask(buckets, chunk_size, MASK, causal))
     expected = dense(query, value, mask)
@@ -98,7 +98,7 @@ def test_the_mask_by_hand():
         expected[token, seen] = 1
     found = to_numpy(reformer_mask(buckets, 2))[0, 0]
     np.testing.assert_array_equal(found, expected)
-    causal = to_numpy(reformer_mask(buckets, 2, causal=True))[0, 0]
+    causal = to_numpy(reformer_mask(buckets, 2, use_causal_mask=True))[0, 0]
     np.testing.assert_array_equal(causal, np.tril(expected))
 
 

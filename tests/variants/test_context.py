@@ -132,7 +132,6 @@ def test_open_gates_know_the_context_only():
 
 LAYERS = {
     "global": lambda **k: GlobalContextAttention(H, 4, **k),
-    "causal global": lambda **k: GlobalContextAttention(H, 4, causal=True, **k),
     "dynamic": lambda **k: DynamicContextAttention(H, 4, **k),
 }
 
@@ -148,14 +147,13 @@ def test_padding_moves_nothing(name):
     assert np.abs(before[MASK] - everything[MASK]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["causal global", "dynamic"])
+@pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("asked", [False, True])
 def test_later_tokens_move_nothing_in_causal_use(name, asked):
     layer, x = LAYERS[name](), draw(2, T, 7)
-    mask = None if name == "causal global" else causal_mask(T)
 
     def run(x):
-        options = {"attention_mask": mask, "return_attention_scores": asked}
+        options = {"use_causal_mask": True, "return_attention_scores": asked}
         output = layer(x, **options)
         return to_numpy(output[0] if asked else output)
 

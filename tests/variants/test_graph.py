@@ -25,7 +25,7 @@ X = draw(NODES, 5)
 
 def make(layer, **options):
     keras.utils.set_random_seed(1)
-    layer = layer(4, num_heads=3, **options)
+    layer = layer(num_heads=3, key_dim=4, **options)
     layer.build((NODES, 5))
     return layer
 
@@ -106,7 +106,7 @@ def test_layers_reach_as_many_hops_as_there_are_layers(layer, way):
     graph = nx.path_graph(NODES)
     mask = nx.to_numpy_array(graph) > 0
     arguments = {way: mask if way == "adjacency" else adjacency_to_edges(mask)}
-    first, *rest = (layer(4, concat=False) for _ in range(3))
+    first, *rest = (layer(1, 4, concat=False) for _ in range(3))
     changed = X.copy()
     changed[0] += 1
     x, y = X, changed
@@ -149,7 +149,7 @@ def test_gat_ranks_keys_alike_for_every_query_and_gatv2_does_not():
 def test_it_trains_and_is_saved(layer, tmp_path):
     x = keras.Input((5,), name="x")
     edges = keras.Input((2,), dtype="int32", name="edges")
-    hidden = layer(4, num_heads=2, name="graph")(x, edges=edges)
+    hidden = layer(2, 4, name="graph")(x, edges=edges)
     assert hidden.shape == (None, 8)
     model = keras.Model({"x": x, "edges": edges}, hidden)
     inputs = {"x": X, "edges": EDGES}
@@ -172,7 +172,30 @@ def test_what_makes_no_sense_is_refused():
     for arguments in ({}, {"adjacency": ADJACENCY, "edges": EDGES}):
         with pytest.raises(ValueError, match="adjacency.*edges"):
             layer(X, **arguments)
-    with pytest.raises(ValueError, match="units=0"):
-        GATAttention(0)
-    with pytest.raises(ValueError, match="num_heads=0"):
+    with pytest.raises(ValueError, match="key_dim=0"):
         GATAttention(2, 0)
+    with pytest.raises(ValueError, match="num_heads=0"):
+        GATAttention(0, 2)
+    with pytest.raises(ValueError, match="must be boolean.*float32"):
+        layer(X, adjacency=ADJACENCY.astype("float32"))
+    with pytest.raises(ValueError, match=r"\(5, 9\)"):
+        layer(X, adjacency=ADJACENCY[:5])
+    with pytest.raises(ValueError, match=r"\(edges, 2\).*\(2, 3\)"):
+        layer(X, edges=np.zeros((2, 3), "int32"))
+    with pytest.raises(ValueError, match=r"\(N, D\).*\(1, 9, 5\)"):
+        layer(X[None], adjacency=ADJACENCY)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_node_that_lists_itself_counts_once(layer):
+    """By mask a self-edge and a self-loop are one; by list they were two."""
+    adjacency = ADJACENCY | np.eye(NODES, dtype=bool)
+    edges = adjacency_to_edges(adjacency)
+    for self_loops in (True, False):
+        one = make(layer, self_loops=self_loops)
+        expected = to_numpy(one(X, adjacency=adjacency))
+        found, weights = one(X, edges=edges, return_attention_scores=True)
+        np.testing.assert_allclose(to_numpy(found), expected, atol=1e-6)
+        itself = edges[:, 0] == edges[:, 1]
+        listed = to_numpy(weights)[: len(edges)][itself]
+        assert (listed == 0).all() == self_loops

@@ -24,9 +24,20 @@ def test_the_contract_holds():
 
 
 @pytest.mark.parametrize("layer", [HardAttention, StructuredAttention])
-def test_dropout_that_would_be_ignored_is_refused(layer):
-    with pytest.raises(TypeError, match="dropout"):
-        layer(dropout=0.1)
+def test_dropout_drops_and_is_not_in_the_weights(layer):
+    inputs = attention_inputs(5)
+    query, rest = inputs.pop("query"), inputs
+    keras.utils.set_random_seed(0)
+    layer = layer(dropout=0.5)
+    asked = {"return_attention_scores": True}
+    output, weights = layer(query, **rest, **asked, training=True)
+    expected = to_numpy(weights) @ rest["value"]
+    rows = np.abs(to_numpy(output) - expected).max(-1)
+    assert (rows > 0.01).any()
+    calm, weights = layer(query, **rest, **asked, training=False)
+    np.testing.assert_allclose(
+        to_numpy(calm), to_numpy(weights) @ rest["value"], atol=1e-5
+    )
 
 
 def test_it_reads_the_value_of_the_most_likely_key():

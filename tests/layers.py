@@ -1,0 +1,112 @@
+"""Every public layer that is no model, with what it takes to call it.
+
+A layer that is exported and stands in no table here fails
+`test_every_public_layer_is_listed`, so the tests that go through all of them
+cannot forget one.
+"""
+
+import d2l_attention
+import keras
+
+# Sizes all differ: batch 2, 5 positions; queries and keys have 4 features.
+X = {"query": (2, 5, 4)}
+SELF_ATTENTION = {
+    "AdditiveAttention": {"units": 3},
+    "BilinearAttention": {},
+    "ConcatAttention": {"units": 3},
+    "DotProductAttention": {},
+    "FlashAttention": {"num_heads": 2, "key_dim": 3},
+    "GroupedQueryAttention": {
+        "num_heads": 4,
+        "num_kv_heads": 2,
+        "key_dim": 3,
+    },
+    "HardAttention": {"seed": 0},
+    "LinformerAttention": {
+        "num_heads": 2,
+        "key_dim": 3,
+        "max_length": 7,
+        "rank": 6,
+    },
+    "MultiHeadAttention": {"num_heads": 2, "key_dim": 3},
+    "MultiQueryAttention": {"num_heads": 2, "key_dim": 3},
+    "NWKernelRegression": {},
+    "PerformerAttention": {
+        "num_heads": 2,
+        "key_dim": 3,
+        "num_features": 7,
+        "seed": 0,
+    },
+    "StructuredAttention": {},
+}  # with key and value too
+OWN_PATTERN = {
+    "CausalBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7},
+    "DynamicContextAttention": {"num_heads": 2, "key_dim": 3},
+    "GlobalContextAttention": {"num_heads": 2, "key_dim": 3},
+    "LongformerAttention": {"num_heads": 2, "key_dim": 3, "window": 1},
+    "PageLocalAttention": {"num_heads": 2, "key_dim": 3, "page_size": 2},
+    "ReformerAttention": {
+        "num_heads": 2,
+        "key_dim": 3,
+        "chunk_size": 2,
+        "num_buckets": 2,
+        "seed": 0,
+    },
+    "TransformerEncoder": {
+        "dim": 4,
+        "num_layers": 2,
+        "num_heads": 2,
+        "ffn_dim": 7,
+        "max_length": 11,
+    },
+    "TransformerEncoderBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7},
+}  # self-attention only
+DECODERS = {
+    "TransformerDecoder": {
+        "dim": 4,
+        "num_layers": 2,
+        "num_heads": 2,
+        "ffn_dim": 7,
+        "max_length": 11,
+    },
+    "TransformerDecoderBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7},
+}
+CONTEXT = {"ContextAttention": {"num_heads": 2, "key_dim": 3}}
+POSITION_WISE = {
+    "AttentionPooling": {"units": 3},
+    "LearnedPositionalEncoding": {"max_length": 11},
+    "PositionWiseFFN": {"ffn_dim": 7},
+    "PositionalEncoding": {"max_length": 11},
+}
+GRAPHS = {
+    "GATAttention": {"num_heads": 2, "key_dim": 3},
+    "GATv2Attention": {"num_heads": 2, "key_dim": 3},
+    "GraphDotProductAttention": {"num_heads": 2, "key_dim": 3},
+}  # exempt from masks: their edges say who sees whom
+OTHERS = {"AddNorm": {}, "ContextGate": {}, "MovingBaseline": {}}
+
+ARGUMENTS = {
+    **SELF_ATTENTION,
+    **OWN_PATTERN,
+    **DECODERS,
+    **CONTEXT,
+    **POSITION_WISE,
+    **GRAPHS,
+    **OTHERS,
+}
+
+
+def public_layers():
+    """Name → class of every exported layer that is no model."""
+    exported = {n: getattr(d2l_attention, n) for n in d2l_attention.__all__}
+    return {
+        name: found
+        for name, found in exported.items()
+        if isinstance(found, type)
+        and issubclass(found, keras.Layer)
+        and not issubclass(found, keras.Model)
+    }
+
+
+def make(name, **more):
+    return public_layers()[name](**ARGUMENTS[name], **more)
