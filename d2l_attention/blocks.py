@@ -167,7 +167,7 @@ def _check_same_shape(x, y):
 
 
 class _TransformerBlock(keras.Layer):
-    """What encoder and decoder blocks share; they hold the arguments' list."""
+    """What encoder and decoder blocks share; their docstrings list the rest."""
 
     def __init__(
         self,
@@ -250,10 +250,8 @@ class _TransformerBlock(keras.Layer):
 
     def _attend_to_itself(self, x, mask, training=None):
         """x behind self-attention and its residual, and the weights."""
-        attention, y = (
-            self.self_attention,
-            self._read(self.self_attention_norm, x),
-        )
+        attention = self.self_attention
+        y = self._read(self.self_attention_norm, x)
         y, weights = attention.attend(
             attention.project_query(y),
             attention.project_key(y),
@@ -426,7 +424,8 @@ class TransformerDecoderBlock(_TransformerBlock):
         query: Float tensor `(B, T, D)`, the target so far.
         key: Float tensor `(B, S, D')`, the encoder's output.
         attention_mask: Bool tensor over target and target, `(T, T)`,
-            `(B, 1, T)` or `(B, T, T)`; the causal mask comes on top.
+            `(B, 1, T)`, `(B, T, T)` or `(B, H, T, T)`. The causal mask is
+            always on; there is no `use_causal_mask`.
         cross_attention_mask: Bool tensor over target and source, `(T, S)`,
             `(B, 1, S)` or `(B, T, S)`.
         query_mask: Bool tensor `(B, T)`, True at target tokens.
@@ -557,10 +556,8 @@ class TransformerDecoderBlock(_TransformerBlock):
 
     def _attend_to(self, memory, x, mask, training=None):
         """x behind cross-attention and its residual, and the weights."""
-        attention, y = (
-            self.cross_attention,
-            self._read(self.cross_attention_norm, x),
-        )
+        attention = self.cross_attention
+        y = self._read(self.cross_attention_norm, x)
         y, weights = attention.attend(
             attention.project_query(y),
             memory["key"],

@@ -216,7 +216,8 @@ class MultiHeadAttention(HeadProjections):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
+        key: Float tensor `(B, S, D')`; defaults to `query`, not to `value`
+            as in Keras.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
         attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
             same for every head, or `(B, H, T, S)`; True = may attend.

@@ -296,7 +296,8 @@ class FlashAttention(WeightlessAttention):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
+        key: Float tensor `(B, S, D')`; defaults to `query`, not to `value`
+            as in Keras.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
         attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
             see `MultiHeadAttention`.

@@ -223,7 +223,8 @@ class LongformerAttention(WeightlessSelfAttention):
     Args:
         num_heads: Positive int, H.
         key_dim: Positive int, features K of queries and keys in each head.
-        window: Positive int, tokens on each side.
+        window: Positive int, tokens on each side: half the window of the
+            paper and of other libraries.
         value_dim: Positive int, features V of the values in each head; None =
             `key_dim`.
         output_dim: Positive int, features of the output; None = those of the
