@@ -55,6 +55,11 @@ SAME_FOR_ALL_QUERIES = {"LinformerAttention", "PerformerAttention"}
 REQUIRED = {"context", "key"}  # where `call` gives them no default
 
 
+@pytest.fixture(autouse=True)
+def the_same_weights_each_time():
+    keras.utils.set_random_seed(0)
+
+
 def calls(name):
     """Names of the tensors beside the first one, call by call."""
     first, *rest = inspect.signature(public_layers()[name].call).parameters
@@ -101,7 +106,6 @@ def functional(run):
 
 def moved(model):
     """How far outputs of real tokens move with the padding's vector."""
-    keras.utils.set_random_seed(0)
     model(IDS)
     table = model.get_layer("embedding").embeddings
     outputs = []

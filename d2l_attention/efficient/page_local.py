@@ -6,13 +6,14 @@
 from numbers import Integral
 
 from d2l_attention._checks import check_positive
+from d2l_attention.attention_layer import default_inputs
 from d2l_attention.efficient.blockwise import (
     pages,
     unpage,
     with_neighbors,
 )
 from d2l_attention.efficient.weightless import WeightlessSelfAttention
-from d2l_attention.masking import causal_mask, masked_softmax
+from d2l_attention.masking import causal_mask, masked_softmax, token_mask
 import keras
 from keras import ops
 
@@ -184,16 +185,26 @@ class PageLocalAttention(WeightlessSelfAttention):
             )
         self.neighbors = int(neighbors)
 
-    def mix(self, query, key, value, key_mask, use_causal_mask):
-        return page_local_attention(
-            query,
-            key,
-            value,
+    def call(
+        self,
+        query,
+        *,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+    ):
+        default_inputs(query)
+        heads = page_local_attention(
+            self.project_query(query),  # (B, T, H, K)
+            self.project_key(query),  # (B, T, H, K)
+            self.project_value(query),  # (B, T, H, V)
             self.page_size,
             neighbors=self.neighbors,
-            key_mask=key_mask,
+            key_mask=token_mask(query_mask, key_mask, mask),
             use_causal_mask=use_causal_mask,
         )
+        return self.join_heads(heads)
 
     def get_config(self):
         config = {"page_size": self.page_size, "neighbors": self.neighbors}

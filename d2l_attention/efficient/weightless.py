@@ -1,7 +1,7 @@
 """What the layers share that never form a weight for each pair."""
 
 from d2l_attention.attention_layer import default_inputs
-from d2l_attention.masking import merge_masks, token_mask
+from d2l_attention.masking import merge_masks
 from d2l_attention.multi_head import HeadProjections
 
 
@@ -73,8 +73,8 @@ class WeightlessAttention(HeadProjections):
 class WeightlessSelfAttention(HeadProjections):
     """Self-attention without weights to return: the queries are the keys.
 
-    A pattern of its own says who sees whom, so there is no `attention_mask`.
-    A subclass implements `call`, or `mix` if that is all it does.
+    A subclass implements `call`. Its pattern says who sees whom, so there is
+    no `attention_mask`.
 
     Args: see `HeadProjections`.
 
@@ -93,29 +93,6 @@ class WeightlessSelfAttention(HeadProjections):
 
     def build(self, query_shape):
         super().build(query_shape)
-
-    def mix(self, query, key, value, key_mask, use_causal_mask):
-        """Heads `(B, T, H, V)`, `key_mask` `(B, T)` or None."""
-        raise NotImplementedError
-
-    def call(
-        self,
-        query,
-        *,
-        query_mask=None,
-        key_mask=None,
-        mask=None,
-        use_causal_mask=False,
-    ):
-        default_inputs(query)
-        heads = self.mix(
-            self.project_query(query),  # (B, T, H, K)
-            self.project_key(query),  # (B, T, H, K)
-            self.project_value(query),  # (B, T, H, V)
-            token_mask(query_mask, key_mask, mask),
-            use_causal_mask,
-        )
-        return self.join_heads(heads)
 
     def compute_output_shape(self, query_shape):
         return super().compute_output_shape(query_shape)
