@@ -11,6 +11,7 @@ from d2l_attention.attention_layer import (
     query_and_key_size,
 )
 from d2l_attention.efficient.blockwise import over_written
+from d2l_attention.efficient.multi_query import GroupedQueryAttention
 from d2l_attention.masking import add_causal_mask, merge_masks
 from d2l_attention.multi_head import MultiHeadAttention
 import keras
@@ -180,6 +181,7 @@ class _TransformerBlock(keras.Layer):
         use_bias=False,
         normalize_first=False,
         epsilon=1e-5,
+        _num_kv_heads=None,  # a child's: fewer heads of keys than of queries
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -195,7 +197,7 @@ class _TransformerBlock(keras.Layer):
         self.use_bias = use_bias
         self.normalize_first = normalize_first
         self.epsilon = epsilon
-        self.self_attention = self._attention("self_attention")
+        self.self_attention = self._attention("self_attention", _num_kv_heads)
         self.ffn = PositionWiseFFN(
             ffn_dim,
             dim,
@@ -208,15 +210,18 @@ class _TransformerBlock(keras.Layer):
         self.ffn_norm = self._add_norm("ffn_norm")
         self.supports_masking = True
 
-    def _attention(self, name):
-        return MultiHeadAttention(
-            self.num_heads,
-            self.dim // self.num_heads,
-            dropout=self.dropout,
-            use_bias=self.use_bias,
-            dtype=self.dtype_policy,
-            name=name,
-        )
+    def _attention(self, name, num_kv_heads=None):
+        options = {
+            "num_heads": self.num_heads,
+            "key_dim": self.dim // self.num_heads,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "dtype": self.dtype_policy,
+            "name": name,
+        }
+        if num_kv_heads is None:
+            return MultiHeadAttention(**options)
+        return GroupedQueryAttention(num_kv_heads=num_kv_heads, **options)
 
     def _add_norm(self, name):
         return AddNorm(

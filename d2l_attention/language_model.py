@@ -4,7 +4,6 @@ from d2l_attention._checks import check_positive, check_room
 from d2l_attention.attention_layer import drop, query_and_key_size
 from d2l_attention.blocks import TransformerEncoderBlock
 from d2l_attention.efficient.blockwise import over_written
-from d2l_attention.efficient.multi_query import GroupedQueryAttention
 from d2l_attention.efficient.paged import (
     contiguous_cache,
     read_cache,
@@ -93,19 +92,12 @@ class CausalBlock(TransformerEncoderBlock):
             use_bias=use_bias,
             normalize_first=normalize_first,
             epsilon=epsilon,
+            _num_kv_heads=num_kv_heads,
             **kwargs,
         )
-        self.num_kv_heads = num_kv_heads
+        self.num_kv_heads = None
         if num_kv_heads is not None:
-            self.self_attention = GroupedQueryAttention(
-                self.num_heads,
-                num_kv_heads,
-                self.dim // self.num_heads,
-                dropout=dropout,
-                use_bias=use_bias,
-                dtype=self.dtype_policy,
-                name="self_attention",
-            )
+            self.num_kv_heads = self.self_attention.num_kv_heads
 
     def call(
         self,
@@ -234,7 +226,6 @@ class LanguageModel(keras.Model):
         self.sizes = {
             name: check_positive(name, size) for name, size in sizes.items()
         }
-        self.options = {"dropout": dropout, "num_kv_heads": num_kv_heads}
         self.max_length = self.sizes["max_length"]
         policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
         self.embedding = keras.layers.Embedding(
@@ -257,6 +248,10 @@ class LanguageModel(keras.Model):
             )
             for i in range(num_layers)
         ]
+        self.options = {
+            "dropout": self.blocks[0].dropout,
+            "num_kv_heads": self.blocks[0].num_kv_heads,
+        }
         self.output_layer = keras.layers.Dense(
             vocab_size, dtype=self.dtype_policy.variable_dtype
         )

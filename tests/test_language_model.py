@@ -2,6 +2,7 @@
 
 from contract import compile_for_training, to_numpy
 from d2l_attention import (
+    CausalBlock,
     GreedyDecoder,
     GroupedQueryAttention,
     LanguageModel,
@@ -202,3 +203,16 @@ def test_the_prompt_may_be_the_first_that_a_model_sees():
 def test_too_many_tokens_are_refused():
     with pytest.raises(ValueError, match="17 positions"):
         make()(np.ones((2, 18), "int32"))
+
+
+@pytest.mark.backend_free
+def test_a_block_of_fewer_key_heads_has_one_attention():
+    """A layer that was made first and replaced would be tracked for ever."""
+    block = CausalBlock(12, 6, 5, num_kv_heads=np.int64(2))
+    block.build((None, None, 12))
+    parts = block._flatten_layers(include_self=False, recursive=False)
+    attentions = [x for x in parts if x.name == "self_attention"]
+    assert [type(x) for x in attentions] == [GroupedQueryAttention]
+    config = block.get_config()
+    assert type(config["num_kv_heads"]) is int
+    assert CausalBlock.from_config(config).get_config() == config
