@@ -101,9 +101,10 @@ def _score(metric, hypotheses, references, num_bootstrap):
     result = metric.corpus_score(
         list(hypotheses), [list(references)], n_bootstrap=num_bootstrap
     )
-    return Score(
-        result.score, result._mean - result._ci, result._mean + result._ci
-    )
+    # The interval is as wide on both sides, and so may leave the scale.
+    low = max(result._mean - result._ci, 0.0)
+    high = min(result._mean + result._ci, 100.0)
+    return Score(min(float(result.score), 100.0), low, high)
 
 
 def _check(hypotheses, references):
