@@ -8,8 +8,6 @@ cannot forget one.
 import d2l_attention
 import keras
 
-# Sizes all differ: batch 2, 5 positions; queries and keys have 4 features.
-X = {"query": (2, 5, 4)}
 SELF_ATTENTION = {
     "AdditiveAttention": {"units": 3},
     "BilinearAttention": {},
