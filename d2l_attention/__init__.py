@@ -4,88 +4,93 @@ from d2l_attention._quiet import import_backend
 
 import_backend()
 
-from d2l_attention.bahdanau import BahdanauSeq2Seq  # noqa: E402
-from d2l_attention.blocks import (  # noqa: E402
-    AddNorm,
-    PositionWiseFFN,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
-from d2l_attention.decoding import BeamDecoder, GreedyDecoder  # noqa: E402
-from d2l_attention.efficient.block_manager import (  # noqa: E402
+from d2l_attention.decoding import BeamDecoder, GreedyDecoder
+from d2l_attention.efficient.block_manager import (
     BlockManager,
     OutOfBlocksError,
 )
-from d2l_attention.efficient.flash import (  # noqa: E402
+from d2l_attention.efficient.flash import (
     FlashAttention,
     flash_attention,
 )
-from d2l_attention.efficient.linformer import (  # noqa: E402
+from d2l_attention.efficient.global_tokens import longformer_mask
+from d2l_attention.efficient.linformer import (
     LinformerAttention,
     linformer_attention,
 )
-from d2l_attention.efficient.longformer import (  # noqa: E402
+from d2l_attention.efficient.longformer import (
     LongformerAttention,
     longformer_attention,
-    longformer_mask,
 )
-from d2l_attention.efficient.multi_query import (  # noqa: E402
+from d2l_attention.efficient.lsh import lsh_buckets, reformer_mask
+from d2l_attention.efficient.multi_query import (
     GroupedQueryAttention,
     MultiQueryAttention,
-    grouped_scores,
-    grouped_sum,
-    share_heads,
+    grouped_query_attention,
 )
-from d2l_attention.efficient.page_local import (  # noqa: E402
+from d2l_attention.efficient.page_local import (
     PageLocalAttention,
     page_local_attention,
     page_mask,
 )
-from d2l_attention.efficient.paged import (  # noqa: E402
+from d2l_attention.efficient.paged import (
     PagedKVCache,
     paged_attention,
 )
-from d2l_attention.efficient.performer import (  # noqa: E402
+from d2l_attention.efficient.performer import (
     PerformerAttention,
-    log_features,
-    orthogonal_directions,
     performer_attention,
     performer_weights,
 )
-from d2l_attention.efficient.reformer import (  # noqa: E402
-    ReformerAttention,
-    lsh_buckets,
-    reformer_attention,
-    reformer_mask,
+from d2l_attention.efficient.performer_features import (
+    log_features,
+    orthogonal_directions,
 )
-from d2l_attention.kernel_regression import (  # noqa: E402
+from d2l_attention.efficient.reformer import (
+    ReformerAttention,
+    reformer_attention,
+)
+from d2l_attention.efficient.shared_heads import share_heads
+from d2l_attention.kernel_regression import (
     NWKernelRegression,
     nadaraya_watson,
 )
-from d2l_attention.language_model import (  # noqa: E402
-    CausalBlock,
-    LanguageModel,
-)
-from d2l_attention.masking import (  # noqa: E402
+from d2l_attention.masking import (
     causal_mask,
     masked_softmax,
     padding_mask,
     window_mask,
 )
-from d2l_attention.multi_head import (  # noqa: E402
-    MultiHeadAttention,
-    multi_head_scores,
-    multi_head_sum,
+from d2l_attention.models.bahdanau import BahdanauSeq2Seq
+from d2l_attention.models.blocks import (
+    AddNorm,
+    CausalBlock,
+    PositionWiseFFN,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
 )
-from d2l_attention.positional_encoding import (  # noqa: E402
+from d2l_attention.models.decoder import TransformerDecoder
+from d2l_attention.models.encoder import TransformerEncoder
+from d2l_attention.models.hierarchical import HierarchicalAttentionNetwork
+from d2l_attention.models.language_model import LanguageModel
+from d2l_attention.models.pointer_network import (
+    PointerNetwork,
+)
+from d2l_attention.models.rnnsearch import (
+    RNNSearch,
+)
+from d2l_attention.models.seq2seq import FixedContextSeq2Seq
+from d2l_attention.models.transformer import Transformer
+from d2l_attention.multi_head import (
+    MultiHeadAttention,
+    multi_head_attention,
+)
+from d2l_attention.positional_encoding import (
     LearnedPositionalEncoding,
     PositionalEncoding,
     sinusoidal_encoding,
 )
-from d2l_attention.rnnsearch import (  # noqa: E402
-    RNNSearch,
-)
-from d2l_attention.scoring import (  # noqa: E402
+from d2l_attention.scoring import (
     AdditiveAttention,
     BilinearAttention,
     ConcatAttention,
@@ -97,28 +102,19 @@ from d2l_attention.scoring import (  # noqa: E402
     gaussian_scores,
     scaled_dot_product_scores,
 )
-from d2l_attention.seq2seq import FixedContextSeq2Seq  # noqa: E402
-from d2l_attention.transformer import (  # noqa: E402
-    Transformer,
-    TransformerDecoder,
-    TransformerEncoder,
-)
-from d2l_attention.variants.context import (  # noqa: E402
+from d2l_attention.variants.context import (
     ContextAttention,
     ContextGate,
-    DynamicContextAttention,
-    GlobalContextAttention,
     mean_context,
     segment_context,
 )
-from d2l_attention.variants.graph import (  # noqa: E402
+from d2l_attention.variants.edges import adjacency_to_edges, edge_softmax
+from d2l_attention.variants.graph import (
     GATAttention,
     GATv2Attention,
     GraphDotProductAttention,
-    adjacency_to_edges,
-    edge_softmax,
 )
-from d2l_attention.variants.hard import (  # noqa: E402
+from d2l_attention.variants.hard import (
     HardAttention,
     MovingBaseline,
     log_probability,
@@ -126,14 +122,12 @@ from d2l_attention.variants.hard import (  # noqa: E402
     reinforce_loss,
     sample_locations,
 )
-from d2l_attention.variants.hierarchical import (  # noqa: E402
-    AttentionPooling,
-    HierarchicalAttentionNetwork,
+from d2l_attention.variants.own_context import (
+    DynamicContextAttention,
+    GlobalContextAttention,
 )
-from d2l_attention.variants.pointer import (  # noqa: E402
-    PointerNetwork,
-)
-from d2l_attention.variants.structured import (  # noqa: E402
+from d2l_attention.variants.pooling import AttentionPooling
+from d2l_attention.variants.structured import (
     StructuredAttention,
     linear_chain_marginals,
 )
@@ -194,8 +188,7 @@ __all__ = [
     "edge_softmax",
     "flash_attention",
     "gaussian_scores",
-    "grouped_scores",
-    "grouped_sum",
+    "grouped_query_attention",
     "linear_chain_marginals",
     "linformer_attention",
     "log_features",
@@ -206,8 +199,7 @@ __all__ = [
     "masked_softmax",
     "mean_context",
     "most_likely_locations",
-    "multi_head_scores",
-    "multi_head_sum",
+    "multi_head_attention",
     "nadaraya_watson",
     "orthogonal_directions",
     "padding_mask",

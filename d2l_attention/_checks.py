@@ -1,4 +1,4 @@
-"""Checks of arguments that many modules share."""
+"""Argument checks that many modules share."""
 
 from numbers import Integral
 
@@ -8,13 +8,13 @@ def check_room(model, num_tokens):
     most = getattr(model, "max_length", None)
     if None not in (most, num_tokens) and num_tokens > most:
         raise ValueError(
-            "The model has too few positions for so many tokens. Received: "
-            f"{num_tokens} tokens, and the model has {most} positions."
+            "The model has too few positions. Received: "
+            f"{num_tokens} tokens for {most} positions."
         )
 
 
 def check_dict(inputs, *names):
-    """Refuse inputs of a model that are no dict of these tensors."""
+    """Refuse model inputs other than a dict with these tensors."""
     if not isinstance(inputs, dict) or not {*names} <= {*inputs}:
         found = sorted(inputs) if isinstance(inputs, dict) else type(inputs)
         raise ValueError(
@@ -33,7 +33,7 @@ def check_rate(name, value):
 
 
 def check_positive(name, value):
-    """The size as an int; refuse what is no positive integer."""
+    """The size as an int; refuse anything but a positive integer."""
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_integer or value < 1:
         raise ValueError(

@@ -20,7 +20,7 @@ def in_notebook():
 
 @contextlib.contextmanager
 def hold_stderr():
-    """Swallow what is written to descriptor 2; replay it on an error."""
+    """Hold back what is written to descriptor 2; replay it on an error."""
     with tempfile.TemporaryFile() as held:
         sys.stderr.flush()
         original = os.dup(2)

@@ -1,4 +1,4 @@
-"""What every attention layer with one score per query and key shares.
+"""The base of attention layers without heads, and input checks for all.
 
 weights = masked_softmax(score(query, key), mask)
 output  = dropout(weights) value
@@ -6,9 +6,10 @@ output  = dropout(weights) value
 
 from d2l_attention._checks import check_rate
 from d2l_attention.masking import (
-    add_causal_mask,
+    join_causal_mask,
     masked_softmax,
     merge_masks,
+    token_mask,
 )
 import keras
 from keras import ops
@@ -17,9 +18,9 @@ from keras import ops
 class AttentionLayer(keras.Layer):
     """Scores, masked softmax, weighted sum; subclasses give the score.
 
-    A subclass implements `score` and, where the score begins with one,
-    the projection of queries or keys. A decoder that meets the same keys at
-    every step projects them once and calls `attend`.
+    A subclass implements `score`. If its score takes projected queries or
+    keys, it also overrides `project_query` or `project_key`. A decoder that
+    meets the same keys at every step projects them once and calls `attend`.
 
     Args:
         dropout: Float in [0, 1), rate of dropout on the weights.
@@ -36,10 +37,10 @@ class AttentionLayer(keras.Layer):
             queries are the keys, and change nothing otherwise. Keras fills
             `mask` or the masks of query, key and value from implicit masks,
             such as that of `Embedding(mask_zero=True)`.
-        use_causal_mask: Whether query t sees no key behind t + S − T.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
         return_attention_scores: If True, also return the weights, as they
-            were before dropout. (The name is that of Keras; what it calls
-            scores are the weights, after the softmax.)
+            were before dropout. (Keras chose the name; the
+            weights after the softmax are meant.)
         training: Whether dropout is active.
 
     Returns:
@@ -59,15 +60,15 @@ class AttentionLayer(keras.Layer):
         self.supports_masking = True
 
     def project_query(self, query):
-        """What `score` needs to know of the queries."""
+        """The queries in the form that `score` takes."""
         return query
 
     def project_key(self, key):
-        """What `score` needs to know of the keys."""
+        """The keys in the form that `score` takes."""
         return key
 
     def project_value(self, value):
-        """What is averaged."""
+        """The values that the weights average."""
         return value
 
     def score(self, query, key):
@@ -75,7 +76,7 @@ class AttentionLayer(keras.Layer):
         raise NotImplementedError
 
     def attend(self, query, key, value, mask=None, training=None):
-        """Output and weights for projected queries and keys."""
+        """Output and weights for projected queries, keys and values."""
         weights = masked_softmax(self.score(query, key), mask)  # (B, T, S)
         kept = drop(self.dropout_layer, weights, training)
         return ops.matmul(kept, value), weights  # (B, T, V)
@@ -95,16 +96,18 @@ class AttentionLayer(keras.Layer):
         return_attention_scores=False,
         training=None,
     ):
-        own_masks = [query_mask, mask] if key is None else []
+        if key is None:  # the queries are the keys, and so are their masks
+            key_mask = token_mask(query_mask, key_mask, mask)
         key, value = default_inputs(query, key, value)
-        mask = merge_masks(attention_mask, key_mask, value_mask, *own_masks)
+        may_attend = merge_masks(attention_mask, key_mask, value_mask)
         if use_causal_mask:
-            mask = add_causal_mask(mask, *query_and_key_size(query, key))
+            sizes = query_and_key_size(query, key)
+            may_attend = join_causal_mask(may_attend, *sizes)
         output, weights = self.attend(
-            self.project_query(query),
+            self.project_query(query),  # what `score` takes
             self.project_key(key),
-            self.project_value(value),
-            mask,
+            self.project_value(value),  # (B, S, V)
+            may_attend,
             training,
         )
         return (output, weights) if return_attention_scores else output
@@ -112,8 +115,8 @@ class AttentionLayer(keras.Layer):
     def compute_output_shape(
         self, query_shape, key_shape=None, value_shape=None
     ):
-        shapes = default_shapes(query_shape, key_shape, value_shape)
-        return (*shapes[0][:-1], shapes[2][-1])
+        query, _, value = default_shapes(query_shape, key_shape, value_shape)
+        return (*query[:-1], value[-1])
 
     def compute_output_spec(
         self,
@@ -125,15 +128,13 @@ class AttentionLayer(keras.Layer):
         **masks_and_mode,
     ):
         key, value = default_inputs(query, key, value)
-        shapes = (
-            self.compute_output_shape(query.shape, key.shape, value.shape),
-            (*query.shape[:-1], key.shape[1]),
+        batch, t, _ = query.shape
+        return output_spec(
+            self,
+            (batch, t, value.shape[-1]),
+            (batch, t, key.shape[1]),
+            return_attention_scores,
         )
-        output, weights = (
-            keras.KerasTensor(shape, dtype=self.compute_dtype)
-            for shape in shapes
-        )
-        return (output, weights) if return_attention_scores else output
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout}
@@ -148,6 +149,13 @@ def drop(dropout_layer, x, training):
     if dropout_layer.rate:
         return dropout_layer(x, training=training)
     return ops.cast(x, dropout_layer.compute_dtype)
+
+
+def output_spec(layer, output_shape, weights_shape, with_weights):
+    """What a layer's call returns, as tensors without values."""
+    output = keras.KerasTensor(output_shape, layer.compute_dtype)
+    weights = keras.KerasTensor(weights_shape, layer.compute_dtype)
+    return (output, weights) if with_weights else output
 
 
 def default_inputs(query, key=None, value=None):
@@ -172,12 +180,14 @@ def query_and_key_size(query, key):
 
 
 def check_shapes(*shapes):
-    """Refuse shapes of queries, keys and values that cannot match."""
+    """Refuse shapes of queries, or of queries, keys and values that misfit."""
     if not all(_has_axes(shape, 3) for shape in shapes):
         raise ValueError(
             "query, key and value must have three axes (batch, positions, "
             f"features). Received: {_named(shapes)}."
         )
+    if len(shapes) == 1:
+        return
     query, key, value = shapes
     if _differ(key[1], value[1]):
         raise ValueError(
@@ -202,7 +212,5 @@ def _differ(a, b):
 
 
 def _named(shapes):
-    names = ("query", "key", "value")
-    return ", ".join(
-        f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)
-    )
+    pairs = zip(("query", "key", "value"), shapes, strict=False)
+    return ", ".join(f"{name} {shape}" for name, shape in pairs)

@@ -1,7 +1,7 @@
-"""From a model that predicts the next token to whole sentences.
+"""Write whole sentences with a model that predicts the next token.
 
-Both decoders know the step protocol alone, `start` and `step`, and serve any
-model that has it.
+Both decoders use only the step protocol, `start` and `step`, so they serve
+every model that has it.
 """
 
 from d2l_attention._checks import check_positive, check_room
@@ -10,7 +10,7 @@ from keras import ops, tree
 
 
 class _Decoder(keras.Model):
-    """What greedy and beam search share; they say what the arguments are."""
+    """What greedy and beam search share; each documents its arguments."""
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
         super().__init__(**kwargs)
@@ -65,19 +65,21 @@ class GreedyDecoder(_Decoder):
         model: A model with `start(source)` and `step(token, state)`.
         start_id: Positive int, id of the token that begins a sentence.
         end_id: Positive int, id of the token that ends it.
-        max_length: Positive int, most tokens that are written.
+        max_length: Positive int, longest sentence T that is written, in
+            tokens.
 
     Call arguments:
         source: Int tensor `(B, S)`, padded with 0.
 
     Returns:
-        Int tensor `(B, max_length)`: the tokens, the end token with them,
+        Int tensor `(B, max_length)`: the tokens up to and with the end token,
         padded with 0. Id 0 is padding and never chosen.
 
     Raises:
         ValueError: If the model has no step protocol, a special id is 0 or
-            negative, or `max_length` is not positive or exceeds that of the
-            model (together with the source, if the model continues it).
+            negative, or `max_length` is not positive or more than the model
+            has positions for. (A model that continues the source needs
+            positions for the source too.)
 
     Example:
         >>> import numpy as np
@@ -90,17 +92,17 @@ class GreedyDecoder(_Decoder):
 
     def call(self, source):
         batch = ops.shape(source)[0]
-        steps = ops.arange(self.max_length, dtype="int32")
+        steps = ops.arange(self.max_length, dtype="int32")  # (T,)
 
         def unfinished(t, token, ended, ids, state):
             return ops.logical_not(ops.all(ended))
 
         def body(t, token, ended, ids, state):
-            logits, state = self.model.step(token, state)
+            logits, state = self.model.step(token, state)  # (B, vocab_size)
             token = ops.cast(ops.argmax(_forbid_padding(logits), -1), "int32")
-            written = ops.where(ended, 0, token)
-            ids = ops.where(steps == t, written[:, None], ids)
-            ended = ops.logical_or(ended, token == self.end_id)
+            written = ops.where(ended, 0, token)  # (B,)
+            ids = ops.where(steps == t, written[:, None], ids)  # (B, T)
+            ended = ops.logical_or(ended, token == self.end_id)  # (B,)
             return t + 1, token, ended, ids, state
 
         return ops.while_loop(
@@ -119,12 +121,13 @@ class GreedyDecoder(_Decoder):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class BeamDecoder(_Decoder):
-    """The best of `width` sentences kept in view.
+    """The best sentence of a search that keeps `width` sentences.
 
         argmax over y of log p(y | source) / length(y)^length_penalty
 
-    among the sentences that survive: at each step the `width` likeliest
-    beginnings stay, finished sentences among them, with their score.
+    At each step the search keeps the `width` likeliest beginnings, finished
+    sentences among them, and drops the others. y runs over the sentences that
+    are left at the end.
 
     Source: Graves (2012), arXiv:1211.3711, section 2.5; the penalty as in Wu
     et al. (2016), arXiv:1609.08144, section 7, without their constant 5.
@@ -133,23 +136,24 @@ class BeamDecoder(_Decoder):
         model: A model with `start(source)` and `step(token, state)`.
         start_id: Positive int, id of the token that begins a sentence.
         end_id: Positive int, id of the token that ends it.
-        max_length: Positive int, most tokens that are written.
-        width: Positive int, sentences kept; 1 is greedy decoding.
-        length_penalty: Float; 0 compares log probabilities as they are, 1
-            their means per token.
+        max_length: Positive int, longest sentence T that is written, in
+            tokens.
+        width: Positive int W, number of sentences kept; 1 is greedy decoding.
+        length_penalty: Float; with 0 the sentences are compared by their log
+            probabilities, with 1 by the mean per token.
 
     Call arguments:
         source: Int tensor `(B, S)`, padded with 0.
 
     Returns:
-        Int tensor `(B, max_length)`: the tokens, the end token with them,
+        Int tensor `(B, max_length)`: the tokens up to and with the end token,
         padded with 0. Id 0 is padding and never chosen.
 
     Raises:
         ValueError: If the model has no step protocol, `width` is not
             positive, a special id is 0 or negative, or `max_length` is not
-            positive or exceeds that of the model (together with the source,
-            if the model continues it).
+            positive or more than the model has positions for. (A model that
+            continues the source needs positions for the source too.)
 
     Example:
         >>> import numpy as np
@@ -180,8 +184,9 @@ class BeamDecoder(_Decoder):
 
     def call(self, source):
         batch, width = ops.shape(source)[0], self.width
-        steps = ops.arange(self.max_length, dtype="int32")
-        first = ops.reshape(ops.arange(batch) * width, (-1, 1))  # of a sentence
+        steps = ops.arange(self.max_length, dtype="int32")  # (T,)
+        # The first row of each sentence's beams, (B, 1).
+        first = ops.reshape(ops.arange(batch) * width, (-1, 1))
 
         def unfinished(t, tokens, totals, ids, state):
             return ops.logical_not(ops.all(_ended(ids, self.end_id)))
@@ -192,24 +197,24 @@ class BeamDecoder(_Decoder):
             log_p = ops.log_softmax(_forbid_padding(logits), axis=-1)
             vocab_size = log_p.shape[-1]
             log_p = ops.reshape(log_p, (-1, width, vocab_size))
-            # What has ended goes on with padding, at no cost.
+            # A finished sentence goes on with padding, at no cost.
             padding = ops.where(ops.arange(vocab_size) == 0, 0.0, -float("inf"))
-            ended = _ended(ids, self.end_id)[..., None]
+            ended = _ended(ids, self.end_id)[..., None]  # (B, W, 1)
             totals = totals[..., None] + ops.where(
                 ended, ops.cast(padding, log_p.dtype), log_p
-            )
+            )  # (B, W, vocab_size)
             totals, best = ops.top_k(
                 ops.reshape(totals, (-1, width * vocab_size)), width
             )
-            best = ops.cast(best, "int32")
+            best = ops.cast(best, "int32")  # (B, W)
             tokens = best % vocab_size
-            rows = ops.reshape(first + best // vocab_size, (-1,))
+            rows = ops.reshape(first + best // vocab_size, (-1,))  # (B · W,)
             ids = ops.take(
                 ops.reshape(ids, (-1, self.max_length)), rows, axis=0
             )
             ids = ops.reshape(ids, (-1, width, self.max_length))
-            # What a step hands on as it was is the same for all beams of a
-            # sentence: it began so.
+            # A tensor that a step returns as it was is the same for all beams
+            # of a sentence, so it need not be sorted.
             state = tree.map_structure(
                 lambda old, new: (
                     new if new is old else ops.take(new, rows, axis=0)
@@ -223,7 +228,8 @@ class BeamDecoder(_Decoder):
         state = tree.map_structure(
             lambda x: ops.repeat(x, width, axis=0), self.model.start(source)
         )
-        # All beams begin alike, so only the first may win the first step.
+        # All beams of a sentence begin alike. Only the first may win the first
+        # step, or the beams would stay alike.
         alone = ops.where(ops.arange(width) == 0, 0.0, -float("inf"))
         _, _, totals, ids, _ = ops.while_loop(
             unfinished,
@@ -247,9 +253,11 @@ class BeamDecoder(_Decoder):
 
 
 def _forbid_padding(logits):
+    """Logits `(…, vocab_size)` with −∞ for id 0."""
     padding = ops.arange(logits.shape[-1]) == 0
     return ops.where(padding, -float("inf"), logits)
 
 
 def _ended(ids, end_id):
+    """Whether the end token was written: ids `(…, T)` to bool `(…)`."""
     return ops.any(ids == end_id, axis=-1)

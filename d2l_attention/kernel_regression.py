@@ -2,6 +2,7 @@
 
 from d2l_attention.attention_layer import AttentionLayer, default_shapes
 from d2l_attention.masking import masked_softmax
+from d2l_attention.scoring import gaussian_scores
 import keras
 from keras import ops
 import numpy as np
@@ -53,22 +54,10 @@ def nadaraya_watson(
         ops.convert_to_tensor(x, keras.config.floatx())
         for x in (query, key, value)
     )
-    scores = _gaussian_exponent(query, key, 1 / width)
+    scores = gaussian_scores(query / width, key / width)
     weights = masked_softmax(scores, attention_mask)
     output = ops.matmul(weights, value)
     return (output, weights) if return_attention_scores else output
-
-
-def _gaussian_exponent(query, key, factor):
-    """−½ factor² ‖q − k‖²; the factor is 1/width."""
-    if query.shape[-1] != key.shape[-1]:  # or one feature would broadcast
-        raise ValueError(
-            "Queries and keys must have as many features. Received: query "
-            f"{tuple(query.shape)}, key {tuple(key.shape)}."
-        )
-    differences = query[:, :, None, :] - key[:, None, :, :]  # (B, T, S, D)
-    scaled = ops.multiply(differences, factor)
-    return -0.5 * ops.sum(ops.square(scaled), axis=-1)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -90,10 +79,13 @@ class NWKernelRegression(AttentionLayer):
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True = may
             attend. While training, leave each point out of its own
             prediction: otherwise the best width is 0.
-        query_mask, key_mask, value_mask, mask: Bool tensors; see
-            `DotProductAttention`.
-        use_causal_mask, return_attention_scores, training: Bools; see
-            `DotProductAttention`.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
+            that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
+        return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, V)`; with `return_attention_scores`, also the
@@ -122,4 +114,4 @@ class NWKernelRegression(AttentionLayer):
         self.factor = self.add_weight((), "ones", name="w")
 
     def score(self, query, key):
-        return _gaussian_exponent(query, key, self.factor)
+        return gaussian_scores(query * self.factor, key * self.factor)

@@ -10,7 +10,7 @@ from keras import ops
 
 
 def padding_mask(lengths, size):
-    """The first `lengths` of `size` keys may be attended.
+    """A query may attend to the first `lengths` of `size` keys.
 
         mask[b, 0, s] = s < lengths[b]
         mask[b, t, s] = s < lengths[b, t]
@@ -152,13 +152,12 @@ def masked_softmax(scores, mask=None):
     if ops.dtype(scores) in ("float16", "bfloat16"):
         scores = ops.cast(scores, "float32")
     if mask is not None:
-        mask = ops.convert_to_tensor(mask)
-        check_mask(mask, scores.shape)
+        mask = check_mask(mask, scores.shape)
         scores = ops.where(mask, scores, -float("inf"))
-    highest = ops.max(  # with `initial` an empty batch has one too
+    highest = ops.max(  # `initial`: the maximum of no keys is −inf
         scores, axis=-1, keepdims=True, initial=-float("inf")
     )
-    highest = ops.where(ops.isfinite(highest), highest, 0.0)  # an empty row
+    highest = ops.where(ops.isfinite(highest), highest, 0.0)  # no visible key
     exponentials = ops.exp(scores - ops.stop_gradient(highest))
     total = ops.sum(exponentials, axis=-1, keepdims=True)
     weights = exponentials / ops.where(total == 0.0, 1.0, total)
@@ -177,18 +176,17 @@ def merge_masks(attention_mask=None, *key_masks):
         Bool tensor that broadcasts to `(B, T, S)` or `(B, H, T, S)`, or None
         if all are None.
     """
+    merged = None if attention_mask is None else _to_mask(attention_mask)
     for mask in key_masks:
         if mask is None:
             continue
-        mask = ops.convert_to_tensor(mask)[:, None, :]
-        if attention_mask is None:
-            attention_mask = mask
+        mask = _to_mask(mask)[:, None, :]  # (B, 1, S)
+        if merged is None:
+            merged = mask
         else:
-            attention_mask = ops.convert_to_tensor(attention_mask)
-            if len(attention_mask.shape) == 4:
-                mask = mask[:, None]
-            attention_mask = ops.logical_and(attention_mask, mask)
-    return attention_mask
+            mask = mask[:, None] if len(merged.shape) == 4 else mask
+            merged = ops.logical_and(merged, mask)
+    return merged
 
 
 def token_mask(*masks):
@@ -197,20 +195,30 @@ def token_mask(*masks):
     return None if merged is None else merged[:, 0]
 
 
-def add_causal_mask(mask, num_queries, num_keys):
+def join_causal_mask(mask, num_queries, num_keys):
     """Join a mask, or None, with `causal_mask`."""
-    past = causal_mask(num_queries, num_keys)
-    return past if mask is None else ops.logical_and(mask, past)
+    causal = causal_mask(num_queries, num_keys)
+    return causal if mask is None else ops.logical_and(_to_mask(mask), causal)
 
 
-def check_mask(mask, shape):
-    """Refuse a mask that is not boolean or does not broadcast to `shape`."""
+def _to_mask(mask):
+    """The mask as a tensor; refuse one that is not boolean.
+
+    `logical_and` would cast an additive mask, and so turn it around.
+    """
+    mask = ops.convert_to_tensor(mask)
     if keras.backend.standardize_dtype(mask.dtype) != "bool":
         raise ValueError(
             "A mask must be boolean, True = may attend. Received: dtype "
-            f"{mask.dtype}. An additive mask of 0 and -inf is added to "
-            "the scores; a mask of 1 and 0 is cast to bool first."
+            f"{mask.dtype}. Cast a mask of 1 and 0 to bool; add an additive "
+            "mask of 0 and -inf to the scores."
         )
+    return mask
+
+
+def check_mask(mask, shape):
+    """The mask; refuse one that is not boolean or does not fit `shape`."""
+    mask = _to_mask(mask)
     pairs = zip(reversed(mask.shape), reversed(shape), strict=False)
     fits = all(m == s or m == 1 or None in (m, s) for m, s in pairs)
     if len(mask.shape) > len(shape) or not fits:
@@ -218,3 +226,4 @@ def check_mask(mask, shape):
             "The mask does not broadcast to the scores. Received: mask "
             f"{tuple(mask.shape)}, scores {tuple(shape)}."
         )
+    return mask

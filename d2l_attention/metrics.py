@@ -1,4 +1,4 @@
-"""How good translations are: BLEU and chrF, by sacrebleu."""
+"""Score translations: BLEU and chrF, computed by sacrebleu."""
 
 from typing import NamedTuple
 
@@ -17,14 +17,15 @@ class Score(NamedTuple):
 def bleu(hypotheses, references, num_bootstrap=1000):
     """Corpus BLEU of sentences tokenized by spaces.
 
-    Source: Papineni et al. (2002); computed by `sacrebleu.metrics.BLEU` with
-    `tokenize="none"`, since the text is tokenized already. Scores of
-    differently tokenized text do not compare.
+    Source: Papineni et al. (2002), computed by `sacrebleu.metrics.BLEU` with
+    `tokenize="none"`, because the text is tokenized already. Scores of texts
+    that were tokenized differently cannot be compared.
 
     Args:
-        hypotheses: List of str, one translation per sentence.
-        references: List of str, the same length.
-        num_bootstrap: Int, resamples of the test set for the interval.
+        hypotheses: List of N str, one translation for each sentence.
+        references: List of N str.
+        num_bootstrap: Int, number of resamples of the test set for the
+            interval.
 
     Returns:
         `Score(score, low, high)`.
@@ -39,26 +40,38 @@ def bleu(hypotheses, references, num_bootstrap=1000):
 
 
 def chrf(hypotheses, references, num_bootstrap=1000):
-    """Corpus chrF: how many character n-grams agree. Arguments as in `bleu`.
+    """Corpus chrF: how many character n-grams agree.
 
-    Source: Popović (2015); computed by `sacrebleu.metrics.CHRF`.
+    Source: Popović (2015), computed by `sacrebleu.metrics.CHRF`.
+
+    Args:
+        hypotheses: List of N str, one translation for each sentence.
+        references: List of N str.
+        num_bootstrap: Int, number of resamples of the test set for the
+            interval.
+
+    Returns:
+        `Score(score, low, high)`.
+
+    Raises:
+        ValueError: If the lists are empty or differ in length.
     """
     return _score(_make_chrf(), hypotheses, references, num_bootstrap)
 
 
 def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
-    """How sure it is that two systems differ in BLEU.
+    """Test whether two systems differ in BLEU.
 
-    Source: Koehn (2004); computed by sacrebleu's `PairedTest`.
+    Source: Koehn (2004), computed by sacrebleu's `PairedTest`.
 
     Args:
-        baseline: List of str, translations of one system.
-        system: List of str, translations of the other.
-        references: List of str, the same length.
-        num_bootstrap: Int, resamples of the test set.
+        baseline: List of N str, translations of one system.
+        system: List of N str, translations of the other system.
+        references: List of N str.
+        num_bootstrap: Int, number of resamples of the test set.
 
     Returns:
-        Float p-value: how often resampling alone makes such a difference.
+        Float p-value: how often resampling alone gives such a difference.
 
     Raises:
         ValueError: If the lists are empty or differ in length.
@@ -80,10 +93,12 @@ def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
 
 
 def _make_chrf():
-    """sacrebleu's chrF, whose bootstrap also works where a resample scores 0.
+    """sacrebleu's chrF, with a bootstrap that allows resamples of score 0.
 
-    sacrebleu 2.6 hands float32 statistics to its score, which answers with a
-    float for 0 and a float32 otherwise, and cannot average the two.
+    sacrebleu 2.6 computes the score of a resample from float32 statistics.
+    The result is a float where it is 0 and a float32 elsewhere, and
+    `statistics.mean` refuses to mix the two. So the statistics become floats
+    here, in a method that has no public name.
     """
     from sacrebleu.metrics import CHRF
 
@@ -101,10 +116,19 @@ def _score(metric, hypotheses, references, num_bootstrap):
     result = metric.corpus_score(
         list(hypotheses), [list(references)], n_bootstrap=num_bootstrap
     )
-    # The interval is as wide on both sides, and so may leave the scale.
-    low = max(result._mean - result._ci, 0.0)
-    high = min(result._mean + result._ci, 100.0)
+    mean, half_width = _mean_and_half_width(result)
+    # The interval is symmetric, so it may reach beyond the scale.
+    low, high = max(mean - half_width, 0.0), min(mean + half_width, 100.0)
     return Score(min(float(result.score), 100.0), low, high)
+
+
+def _mean_and_half_width(result):
+    """Mean of the resamples' scores, and half the width of their interval.
+
+    sacrebleu keeps the two in private attributes. Its only public way to
+    them is the text of `result.format()`, which gives rounded numbers.
+    """
+    return result._mean, result._ci
 
 
 def _check(hypotheses, references):

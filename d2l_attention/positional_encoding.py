@@ -1,6 +1,6 @@
-"""Where a token stands, as a vector that is added to it.
+"""The position of a token, as a vector that is added to the token's own.
 
-Without it self-attention does not know the order of its tokens.
+Without it, self-attention does not know the order of its tokens.
 """
 
 from d2l_attention._checks import check_positive
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def sinusoidal_encoding(length, dim):
-    """Sines and cosines of the position, a wavelength for each pair of them.
+    """Sines and cosines of the position; each pair has its own wavelength.
 
         P[t, 2j] = sin(t / 10000^(2j/D)),  P[t, 2j + 1] = cos(t / 10000^(2j/D))
 
@@ -19,7 +19,8 @@ def sinusoidal_encoding(length, dim):
 
     Args:
         length: Int, number of positions T.
-        dim: Int, number of features D; an odd D lacks the last cosine.
+        dim: Int, number of features D. If D is odd, the last cosine is left
+            out.
 
     Returns:
         float32 array `(T, D)`.
@@ -30,16 +31,16 @@ def sinusoidal_encoding(length, dim):
         [[0.   1.   0.   1.  ]
          [0.84 0.54 0.01 1.  ]]
     """
-    pairs = np.arange(0, dim, 2)
-    angles = np.arange(length)[:, None] / 10000 ** (pairs / dim)
-    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    pairs = np.arange(0, dim, 2)  # 2j
+    angles = np.arange(length)[:, None] / 10000 ** (pairs / dim)  # (T, D/2)
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)  # (T, D/2, 2)
     return waves.reshape(length, -1)[:, :dim].astype("float32")
 
 
 class _PositionalEncoding(keras.Layer):
-    """What both encodings share: rows `start … start + T − 1` of a table.
+    """Adds rows `start … start + T − 1` of a table `(max_length, D)`.
 
-    A subclass makes the table, and its docstring names the arguments.
+    A subclass makes the table, and documents its arguments.
     """
 
     def __init__(self, max_length=1000, **kwargs):
@@ -60,13 +61,14 @@ class _PositionalEncoding(keras.Layer):
                     f"There are {self.max_length} positions. Received: "
                     f"{length} tokens from position {start} on."
                 )
-            rows = self.table[start : start + length]
+            rows = self.table[start : start + length]  # (T, D)
         else:
             steps = ops.arange(ops.shape(x)[1], dtype="int32")
             positions = ops.expand_dims(start, -1) + steps  # (T,) or (B, T)
             last = self.max_length - 1
+            # (T, D) or (B, T, D)
             rows = ops.take(self.table, ops.minimum(positions, last), axis=0)
-        return x + ops.cast(rows, x.dtype)
+        return x + ops.cast(rows, x.dtype)  # (B, T, D)
 
     def compute_output_shape(self, x_shape):
         return tuple(x_shape)
@@ -77,7 +79,7 @@ class _PositionalEncoding(keras.Layer):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class PositionalEncoding(_PositionalEncoding):
-    """Adds `sinusoidal_encoding`: no parameters, every position known.
+    """Adds `sinusoidal_encoding` to the tokens; nothing is learned.
 
         output_t = x_t + P[start + t]
 
@@ -89,16 +91,17 @@ class PositionalEncoding(_PositionalEncoding):
 
     Call arguments:
         x: Float tensor `(B, T, D)`.
-        start: Int, or int tensor () or `(B,)`, position of the first token
-            of `x`; a decoder that feeds one token at a time passes its step.
+        start: Int, or int tensor `()` or `(B,)`, position of the first token
+            of `x`. A decoder that feeds one token at a time passes its step.
 
     Returns:
         Float tensor `(B, T, D)`.
 
     Raises:
-        ValueError: If `max_length` is not positive, or the tokens do not fit
-            into it. (Where `start` or T is known only in the graph, a
-            position behind the last is read as the last.)
+        ValueError: If `max_length` is not positive, `x` has not three axes,
+            or a position is not in 0 … `max_length` − 1. (Where `start` or T
+            is known only in the graph, nothing is raised; a token behind the
+            last position is given the last.)
 
     Example:
         >>> import numpy as np
@@ -128,16 +131,17 @@ class LearnedPositionalEncoding(_PositionalEncoding):
 
     Call arguments:
         x: Float tensor `(B, T, D)`.
-        start: Int, or int tensor () or `(B,)`, position of the first token
-            of `x`; a decoder that feeds one token at a time passes its step.
+        start: Int, or int tensor `()` or `(B,)`, position of the first token
+            of `x`. A decoder that feeds one token at a time passes its step.
 
     Returns:
         Float tensor `(B, T, D)`.
 
     Raises:
-        ValueError: If `max_length` is not positive, or the tokens do not fit
-            into it. (Where `start` or T is known only in the graph, a
-            position behind the last is read as the last.)
+        ValueError: If `max_length` is not positive, `x` has not three axes,
+            or a position is not in 0 … `max_length` − 1. (Where `start` or T
+            is known only in the graph, nothing is raised; a token behind the
+            last position is given the last.)
 
     Example:
         >>> import numpy as np

@@ -84,9 +84,11 @@ def check_layer(
     _check_state(layer, query, arguments, asked)
     _check_gradients(layer, query, arguments, no_gradient)
     _check_saving(make_layer, query, arguments)
-    heads = () if num_heads is None else (num_heads,)
-    heads = heads if weights else None
-    _check_symbolic(make_layer, query, key, value, heads, output_dim)
+    shapes = [(*query.shape[:2], output_dim or value.shape[-1])]
+    if weights:
+        head_axis = () if num_heads is None else (num_heads,)
+        shapes.append((len(query), *head_axis, query.shape[1], key.shape[1]))
+    _check_symbolic(make_layer, query, arguments, asked, shapes)
     _check_half_precision(make_layer, query, arguments, mask, asked)
     _check_compiled(make_layer, query, arguments, mask)
 
@@ -263,18 +265,16 @@ def _check_saving(make_layer, query, arguments):
     np.testing.assert_array_equal(to_numpy(model(data)), to_numpy(again(data)))
 
 
-def _check_symbolic(make_layer, query, key, value, heads, output_dim):
-    asked = {} if heads is None else {"return_attention_scores": True}
-    model = _model(make_layer(), query, {"key": key, "value": value}, asked)
-    features = output_dim or value.shape[-1]
-    unknown, known = [(None, None, features)], [(*query.shape[:2], features)]
-    if heads is not None:
-        unknown.append((None, *heads, None, None))
-        known.append((len(query), *heads, query.shape[1], key.shape[1]))
+def _check_symbolic(make_layer, query, arguments, asked, shapes):
+    """The declared shapes hold, with None for batch and lengths."""
+    model = _model(make_layer(), query, arguments, asked)
+    output_shape, *weights_shapes = shapes
+    unknown = [(None, None, output_shape[-1])]
+    unknown += [(None, *shape[1:-2], None, None) for shape in weights_shapes]
     assert [x.shape for x in model.outputs] == unknown
-    eager = model({"query": query, "key": key, "value": value})
-    eager = eager if heads is not None else [eager]
-    assert [tuple(x.shape) for x in eager] == known
+    eager = model({"query": query, **arguments})
+    eager = eager if asked else [eager]
+    assert [tuple(x.shape) for x in eager] == shapes
     for declared, real in zip(model.outputs, eager, strict=True):
         assert declared.dtype == keras.backend.standardize_dtype(real.dtype)
 

@@ -1,16 +1,14 @@
 """Each exercise needs only the setup, has a solution, and checks itself."""
 
 from pathlib import Path
-import sys
 
+import build
 import jupytext
 import matplotlib
 import pytest
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 CHAPTERS = sorted((NOTEBOOKS / "source").glob("*.md"))
-sys.path.insert(0, str(NOTEBOOKS))
-import build  # noqa: E402
 
 matplotlib.use("agg")
 

@@ -1,8 +1,18 @@
 """Multi-head attention against NumPy and against Keras's own layer."""
 
-from contract import attention_inputs, check_layer, draw, to_numpy
-from d2l_attention import MultiHeadAttention, multi_head
-from d2l_attention.multi_head import multi_head_scores, multi_head_sum
+from contract import (
+    attention_inputs,
+    check_layer,
+    dense_attention,
+    draw,
+    to_numpy,
+)
+from d2l_attention import MultiHeadAttention, multi_head_attention
+from d2l_attention.multi_head import (
+    functions,
+    multi_head_scores,
+    multi_head_sum,
+)
 import keras
 import numpy as np
 import pytest
@@ -33,6 +43,43 @@ def test_contract(options):
 def softmax(x):
     exponentials = np.exp(x - x.max(-1, keepdims=True))
     return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+MASKS = {
+    "(T, S)": draw(5, 7) > 0,
+    "(B, 1, S)": draw(2, 1, 7) > 0,
+    "(B, T, S)": draw(2, 5, 7) > 0,
+    "(B, H, T, S)": draw(2, 3, 5, 7) > 0,
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_the_function_is_dense_attention_in_each_head(name):
+    query, key = draw(2, 5, 3, 4), draw(2, 7, 3, 4)
+    value, mask = draw(2, 7, 3, 2), MASKS[name]
+    output, weights = multi_head_attention(query, key, value, mask)
+    wide = mask[:, None] if mask.ndim == 3 else mask
+    expected = dense_attention(query, key, value, wide)
+    np.testing.assert_allclose(to_numpy(output), expected, atol=1e-6)
+    hidden = ~np.broadcast_to(wide, (2, 3, 5, 7))
+    assert (to_numpy(weights)[hidden] == 0).all()
+    every_key = np.tile(np.eye(7, dtype="float32")[:, None], (2, 1, 3, 1))
+    rows, _ = multi_head_attention(query, key, every_key, mask)
+    np.testing.assert_allclose(  # values of one key each: rows of the weights
+        to_numpy(weights).swapaxes(1, 2), to_numpy(rows), atol=1e-6
+    )
+
+
+def test_the_function_drops_weights_and_returns_them_whole():
+    query, key, value = draw(2, 5, 3, 4), draw(2, 7, 3, 4), draw(2, 7, 3, 2)
+    whole, weights = multi_head_attention(query, key, value)
+    halved, same = multi_head_attention(
+        query, key, value, dropout=lambda weights: 0.5 * weights
+    )
+    np.testing.assert_array_equal(to_numpy(weights), to_numpy(same))
+    np.testing.assert_allclose(
+        to_numpy(halved), 0.5 * to_numpy(whole), atol=1e-6
+    )
 
 
 def test_each_head_is_an_attention_of_its_own():
@@ -203,7 +250,7 @@ def test_small_and_large_products_are_the_same(num_queries, monkeypatch):
     query, key = draw(2, num_queries, 3, 4), draw(2, 5, 3, 4, seed=1)
     small = multi_head_scores(query, key)
     summed = multi_head_sum(small, key)
-    monkeypatch.setattr(multi_head, "_is_small", lambda *sizes: False)
+    monkeypatch.setattr(functions, "_sum_is_faster", lambda *sizes: False)
     large = multi_head_scores(query, key)
     np.testing.assert_allclose(to_numpy(small), to_numpy(large), atol=1e-6)
     np.testing.assert_allclose(

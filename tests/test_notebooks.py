@@ -1,14 +1,12 @@
 """The build: sources become notebooks, and a stale one is found."""
 
 from pathlib import Path
-import sys
 
+import build
 import nbformat
 import pytest
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-sys.path.insert(0, str(NOTEBOOKS))
-import build  # noqa: E402
 
 SOURCE = """---
 jupytext:

@@ -1,4 +1,4 @@
-"""The shipped corpus, Tatoeba files, ids of them, and tasks drawn at random."""
+"""The shipped corpus, Tatoeba files, token ids, and tasks drawn at random."""
 
 from d2l_attention.datasets.corpus import load_alignments, load_tags
 from d2l_attention.datasets.files import DataError

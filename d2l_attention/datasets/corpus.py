@@ -17,7 +17,7 @@ _COLUMNS = (
 
 
 class Sentence(NamedTuple):
-    """One line of the corpus, everything separated by spaces."""
+    """One line of the corpus. Spaces separate tokens, links and tags."""
 
     source: str
     target: str
@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
 
 
 def corpus_path():
-    """Where `eng-fra.tsv` lies: in the wheel, or beside the package."""
+    """Path of `eng-fra.tsv`, which lies in the wheel or beside the package."""
     package = Path(__file__).parents[1]
     for folder in (package / "data", package.parent / "data"):
         if (folder / "eng-fra.tsv").is_file():
@@ -46,22 +46,23 @@ def read_corpus():
         header = tuple(next(rows))
         if header != _COLUMNS:
             raise DataError(
-                f"{corpus_path()} has other columns. Received: {header}."
+                f"{corpus_path()} must have the columns {_COLUMNS}. "
+                f"Received: {header}."
             )
         return tuple(Sentence(*row) for row in rows)
 
 
 def load_alignments(pairs):
-    """Gold alignments of pairs of the shipped corpus.
+    """The gold alignments of pairs of the shipped corpus.
 
     Args:
-        pairs: List of `(source, target)`, as `load_pairs` gives them.
+        pairs: List of `(source, target)`, as `load_pairs` returns them.
 
     Returns:
         For each pair, the set of links `(source position, target position)`.
 
     Raises:
-        KeyError: If a pair is not of the shipped corpus.
+        KeyError: If a pair is not in the shipped corpus.
     """
     links = _by_pair()
     return [
@@ -74,16 +75,16 @@ def load_alignments(pairs):
 
 
 def load_tags(pairs):
-    """Parts of speech (UPOS) of pairs of the shipped corpus.
+    """The parts of speech (UPOS) of pairs of the shipped corpus.
 
     Args:
-        pairs: List of `(source, target)`, as `load_pairs` gives them.
+        pairs: List of `(source, target)`, as `load_pairs` returns them.
 
     Returns:
-        For each pair, `(source tags, target tags)`, a list of str each.
+        For each pair, `(source tags, target tags)`, two lists of str.
 
     Raises:
-        KeyError: If a pair is not of the shipped corpus.
+        KeyError: If a pair is not in the shipped corpus.
     """
     sentences = (_by_pair()[tuple(pair)] for pair in pairs)
     return [(s.source_tags.split(), s.target_tags.split()) for s in sentences]

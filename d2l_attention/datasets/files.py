@@ -1,8 +1,8 @@
-"""Reading parallel text: plain or zipped, on disk or downloaded.
+"""Read parallel text: plain or zipped, on disk or downloaded.
 
-Whatever is wrong with a file ends in a `DataError` that names the file and,
-where there is one, the line. Nothing that was there before is lost: a
-download is written beside its target and renamed once its checksum is right.
+A file that cannot be used raises a `DataError`, which names the file and,
+where it can, the line. A download is written beside its place and renamed
+once its checksum is right, so an older file is never lost.
 """
 
 from pathlib import Path, PurePosixPath
@@ -11,9 +11,9 @@ import unicodedata
 import zipfile
 import zlib
 
-# name → (address, checksum). manythings.org serves only its newest edition,
-# so the address is that of a host which keeps one, with the checksum that its
-# owners publish (Dive into Deep Learning).
+# name → (address, checksum). manythings.org serves only its newest edition.
+# This copy never changes: Dive into Deep Learning hosts it, and publishes its
+# checksum.
 DOWNLOADS = {
     "fra-eng": (
         "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
@@ -27,15 +27,15 @@ _ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
 
 
 class DataError(ValueError):
-    """A file of parallel text that cannot be used as it is."""
+    """A file of parallel text cannot be used as it is."""
 
 
 def normalize(text):
-    """Lower case, with a space between any two tokens.
+    """A text in lower case, with a space between any two tokens.
 
-    Punctuation stands alone, a French elision ends its token (`l' eau`), and
-    each Chinese or Japanese character is a token. Other words keep their
-    apostrophes and hyphens: `don't`, `est-il`.
+    Each punctuation mark is a token, and so is each Chinese or Japanese
+    character. A French elision ends its token: `l' eau`. Other words keep
+    their apostrophes and hyphens: `don't`, `est-il`.
     """
     text = unicodedata.normalize("NFC", text).lower().replace("’", "'")
     text = re.sub(f"([{_CJK}{re.escape(_PUNCTUATION)}])", r" \1 ", text)
@@ -43,20 +43,22 @@ def normalize(text):
 
 
 def read_pairs(path, max_bad_share=0.01):
-    """Pairs of a tab-separated file: source, target, and what may follow.
+    """Read the pairs of a tab-separated file.
 
-    A line with the character NUL is unusable.
+    The first column is the source, the second the target; further columns
+    are ignored. A line is unusable if one of the two is missing or empty, or
+    if it holds the character NUL. Empty lines are skipped.
 
     Args:
         path: A text file, a zip of one, or `"download:NAME"`.
         max_bad_share: Float, share of unusable lines that is tolerated. They
-            are skipped, and reported in a warning with their numbers.
+            are skipped, and a warning gives their numbers.
 
     Returns:
         List of `(source, target)`, normalized.
 
     Raises:
-        DataError: If the file cannot be read, or has more bad lines.
+        DataError: If the file cannot be read, or has too many unusable lines.
         FileNotFoundError: If there is no file.
     """
     if str(path).startswith("download:"):
@@ -73,20 +75,20 @@ def read_pairs(path, max_bad_share=0.01):
 
 
 def download(name, folder=None, downloads=None):
-    """Fetch a known corpus, once.
+    """Download a known corpus, unless it was downloaded before.
 
     Args:
         name: One of `DOWNLOADS`.
-        folder: Where to keep it; defaults to the user's cache.
-        downloads: Dict name → (address, checksum), in place of `DOWNLOADS`;
-            a checksum is a SHA-256, or begins with its name, `sha1:`.
+        folder: Where to keep the file; None = the user's cache.
+        downloads: Dict name → (address, checksum), in place of `DOWNLOADS`.
+            A checksum is a SHA-256, or begins with its kind, as in `sha1:…`.
 
     Returns:
         Path of the file.
 
     Raises:
-        DataError: If the name is unknown, the server cannot be reached or
-            what it sends has another checksum.
+        DataError: If the name is unknown, the server cannot be reached, or
+            the file has another checksum.
     """
     import pooch
     import requests
@@ -94,7 +96,7 @@ def download(name, folder=None, downloads=None):
     downloads = DOWNLOADS if downloads is None else downloads
     if name not in downloads:
         raise DataError(
-            f"There is no download of that name. Received: {name!r}; "
+            f"There is no download of this name. Received: {name!r}; "
             f"known: {', '.join(sorted(downloads))}."
         )
     url, checksum = downloads[name]
@@ -112,6 +114,7 @@ def download(name, folder=None, downloads=None):
 
 
 def _read_text(path):
+    """The text of a file, or of the one text file in an archive."""
     data = _read_member(path) if zipfile.is_zipfile(path) else None
     if data is None:
         data = path.read_bytes()
@@ -128,6 +131,7 @@ def _read_text(path):
 
 
 def _read_member(path):
+    """The bytes of the one text file in an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
@@ -153,8 +157,8 @@ def _read_member(path):
         zipfile.BadZipFile,
         zlib.error,
         EOFError,
-        NotImplementedError,  # a method of compression
-        RuntimeError,  # a password
+        NotImplementedError,  # an unknown method of compression
+        RuntimeError,  # the archive has a password
     ) as error:
         raise DataError(
             f"{path} is a damaged zip archive, or cannot be read: {error}"
@@ -162,6 +166,7 @@ def _read_member(path):
 
 
 def _report_bad_lines(path, bad, num_good, max_bad_share):
+    """Warn of the unusable lines, or refuse the file if they are too many."""
     import warnings
 
     total = num_good + len(bad)

@@ -1,4 +1,4 @@
-"""Long sequences made on the spot: nested lists to evaluate, and a lookup."""
+"""Tasks on long sequences, drawn at random: nested lists, and a lookup."""
 
 import random
 import statistics
@@ -18,31 +18,33 @@ OPERATOR_SHARE = 0.25
 def draw_list_ops(
     num_examples, min_length, max_length, seed=0, max_depth=10, max_args=10
 ):
-    """Different nested lists of digits, and the digit each comes to.
+    """Draw nested lists of digits, no two alike, and the value of each.
 
-    As `[MAX 4 [MIN 2 9 ] 1 ]`, which is 4. Each element is an operation with
-    probability 1/4 while the depth allows it, of 2 to `max_args` elements;
-    operations are maximum, minimum, median (rounded down) and the sum modulo
-    10. Expressions of other lengths are drawn again.
+    For example, `[MAX 4 [MIN 2 9 ] 1 ]` has the value 4. An operation is the
+    maximum, the minimum, the median (rounded down) or the sum modulo 10 of 2
+    to `max_args` elements. While the depth allows it, each element is itself
+    an operation with probability 1/4; otherwise it is a digit. Expressions
+    that are too short or too long are drawn again.
 
     Source: Nangia and Bowman (2018), arXiv:1804.06028, for the grammar; Tay et
     al. (2021), arXiv:2011.04006, for depth 10 and 10 arguments.
 
     Args:
-        num_examples: Positive int, N.
-        min_length: Positive int, fewest tokens.
-        max_length: Positive int, most tokens T.
-        seed: Int.
-        max_depth: Positive int, deepest element.
-        max_args: Int of at least 2, most elements of a list.
+        num_examples: Positive int, number N of expressions.
+        min_length: Positive int, length of the shortest expression in tokens.
+        max_length: Positive int, length T of the longest.
+        seed: Int, seed of the draws.
+        max_depth: Positive int, depth of the deepest element.
+        max_args: Int of at least 2, length of the longest list.
 
     Returns:
-        ids, int32 array `(N, T)` of indices in `LIST_OPS_TOKENS`, padded with
-        0, and labels, int32 array `(N,)` of 0 … 9.
+        Two int32 arrays: the ids `(N, T)`, which are indices in
+        `LIST_OPS_TOKENS`, padded with 0; and the labels `(N,)`, 0 … 9.
 
     Raises:
         ValueError: If a number is not positive, `min_length` is above
-            `max_length`, or depth or arguments allow no list.
+            `max_length`, or the depth or the number of arguments allows no
+            list.
     """
     _check_positive(
         num_examples=num_examples, min_length=min_length, max_depth=max_depth
@@ -73,11 +75,15 @@ def draw_list_ops(
 
 
 class _TooLong(Exception):
-    """There is no room for an expression."""
+    """An expression does not fit."""
 
 
 def _expression(rng, max_depth, max_args, room):
-    """Tokens and value; most trees are far too long, and left at once."""
+    """Draw one expression: its tokens and its value.
+
+    Most expressions are far too long. They are given up as soon as they have
+    more than `room` tokens.
+    """
     if room < 1:
         raise _TooLong
     if max_depth == 1 or rng.random() > OPERATOR_SHARE:
@@ -103,30 +109,35 @@ def draw_retrieval(
     num_fillers=16,
     seed=0,
 ):
-    """Which values stand with the names that the first tokens ask for?
+    """Draw sequences whose first tokens ask for the values of names.
 
-    Each name occurs once, at a random place among fillers, in one token with
-    a random value. Nothing but a look at the right place, however far, tells
-    the answer: chance is 1 / num_values. Several questions ask for different
-    names; a model learns the sooner, the more it is asked.
+    A name and its value are one token. Each name occurs once, at a random
+    place among fillers, with a random value. Only a look at the right place,
+    however far away, tells the answer: chance is 1 / num_values. Several
+    questions ask for different names. With more questions, a model learns
+    sooner.
 
     Args:
-        num_examples: Positive int, N.
-        length: Int, tokens T; at least a question and a name each.
-        num_questions: Positive int, Q; no more than names.
-        num_names: Positive int.
-        num_values: Positive int, answers.
-        num_fillers: Positive int, kinds of tokens that mean nothing.
-        seed: Int.
+        num_examples: Positive int, number N of sequences.
+        length: Int, number T of tokens, at least `num_questions` +
+            `num_names`.
+        num_questions: Positive int, number Q of questions, at most
+            `num_names`.
+        num_names: Positive int, number of names.
+        num_values: Positive int, number of values that a name can have.
+        num_fillers: Positive int, number of different fillers, which mean
+            nothing.
+        seed: Int, seed of the draws.
 
     Returns:
-        ids, int32 array `(N, T)`: 1 … num_names are questions, then come the
-        pairs, then the fillers, num_names (1 + num_values) + num_fillers in
-        all; labels, int32 array `(N, Q)` of values; and places, int32 array
-        `(N, Q)`, where the answers stand.
+        Three int32 arrays: the ids `(N, T)`, the values that are asked for
+        `(N, Q)`, and the places where they stand `(N, Q)`. Ids 1 … num_names
+        are questions, the next num_names · num_values are pairs of name and
+        value, and the last num_fillers are fillers.
 
     Raises:
-        ValueError: If a number is not positive, or there is no room.
+        ValueError: If a number is not positive, there are more questions than
+            names, or `length` is too small.
     """
     _check_positive(
         num_examples=num_examples,
@@ -142,23 +153,21 @@ def draw_retrieval(
             f"num_names={num_names}."
         )
     rng = np.random.default_rng(seed)
-    pairs = 1 + num_names
+    pairs = 1 + num_names  # id of the first pair
     fillers = pairs + num_names * num_values
     ids = rng.integers(fillers, fillers + num_fillers, (num_examples, length))
     values = rng.integers(num_values, size=(num_examples, num_names))
     order = rng.random((num_examples, length - num_questions)).argsort(axis=1)
-    places = num_questions + order[:, :num_names]
+    places = num_questions + order[:, :num_names]  # (N, num_names)
     names = np.arange(num_names)
     tokens = pairs + names * num_values + values
     np.put_along_axis(ids, places, tokens, axis=1)
     asked = rng.random((num_examples, num_names)).argsort(axis=1)
-    asked = asked[:, :num_questions]
+    asked = asked[:, :num_questions]  # (N, Q), names without their 1
     ids[:, :num_questions] = 1 + asked
-    answers, where = (
-        np.take_along_axis(x, asked, axis=1).astype("int32")
-        for x in (values, places)
-    )
-    return ids.astype("int32"), answers, where
+    answers = np.take_along_axis(values, asked, axis=1).astype("int32")
+    answer_places = np.take_along_axis(places, asked, axis=1).astype("int32")
+    return ids.astype("int32"), answers, answer_places
 
 
 def _check_positive(**sizes):

@@ -1,4 +1,4 @@
-"""Splits of parallel text, vocabularies, and batches of ids."""
+"""Split parallel text, make vocabularies, and batch token ids."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ START, END = "[start]", "[end]"
 
 
 class Pairs(NamedTuple):
-    """Lists of `(source, target)`, normalized text, tokens between spaces."""
+    """Four lists of `(source, target)`, normalized, tokens between spaces."""
 
     train: list
     validation: list
@@ -19,10 +19,10 @@ class Pairs(NamedTuple):
 
 
 class Translation(NamedTuple):
-    """What `load_translation` returns; the first four are `tf.data.Dataset`.
+    """Four `tf.data.Dataset` and two `keras.layers.TextVectorization`.
 
-    Each batch is `({"source", "target"}, labels, weights)`: the labels are
-    the target one token ahead, the weights 1 at tokens and 0 at padding.
+    A batch is `({"source": …, "target": …}, labels, weights)`. The labels are
+    the target one token ahead. The weights are 1 at tokens and 0 at padding.
     """
 
     train: Any
@@ -43,23 +43,24 @@ def load_pairs(
     max_bad_share=0.01,
     seed=0,
 ):
-    """Parallel sentences in four splits that share no source sentence.
+    """Split parallel sentences so that no source sentence is in two splits.
 
     Args:
         path: None for the shipped corpus; a tab-separated file (two columns
             or more, plain or zipped); or `"download:fra-eng"`.
-        max_length: Int, most tokens on either side of train, validation and
-            test. What is longer, to twice as many, is the long test.
-        num_pairs: Int, use only the first so many pairs within `max_length`.
-        num_validation: Int, distinct source sentences kept for validation.
-        num_test: Int, distinct source sentences kept for the test, and at
-            most that many for the long test.
-        max_bad_share: Float, see `files.read_pairs`.
-        seed: Int, decides which sentence goes where.
+        max_length: Int, longest sentence in tokens, on either side. The long
+            test has the pairs above it, up to twice as long.
+        num_pairs: Int, number of pairs within `max_length` to use, the first
+            of the file; None = all.
+        num_validation: Int, number of source sentences for validation.
+        num_test: Int, number of source sentences for the test, and the
+            largest number for the long test.
+        max_bad_share: Float, share of unusable lines that is tolerated.
+        seed: Int, decides which sentence goes into which split.
 
     Returns:
         `Pairs(train, validation, test, long_test)`. Validation and tests
-        have one target per source, the first of the file.
+        have one target for each source, the first of the file.
 
     Raises:
         DataError: If the file is unusable or too small for the splits.
@@ -112,14 +113,18 @@ def load_translation(
     """Batches of ids for `fit`, and the vocabularies that made them.
 
     Args:
-        path: See `load_pairs`.
-        max_length: Int, see `load_pairs`. Sources are padded to it, targets
-            to one more, for the start or end token.
-        batch_size: Int. Training batches are full and shuffled anew each
-            epoch; the others come in order, their last batch may be smaller.
-        vocab_size: Int, most token ids a side; None is unlimited.
-        min_frequency: Int, rarer training tokens become `[UNK]`.
-        seed: Int, of the splits and of the shuffling.
+        path: None for the shipped corpus; a tab-separated file (two columns
+            or more, plain or zipped); or `"download:fra-eng"`.
+        max_length: Int, longest sentence in tokens, on either side. Sources
+            are padded to this length, and targets to one more, for the start
+            or end token. In the long test both are twice as long.
+        batch_size: Int, number of sentences in a batch. Training batches are
+            full and shuffled anew each epoch. The other splits keep their
+            order, and their last batch may be smaller.
+        vocab_size: Int, largest number of token ids on either side; None =
+            no limit.
+        min_frequency: Int; training tokens that are rarer become `[UNK]`.
+        seed: Int, seed of the splits and of the shuffling.
         **options: Further arguments of `load_pairs`.
 
     Returns:
@@ -133,38 +138,36 @@ def load_translation(
     pairs = load_pairs(path, max_length=max_length, seed=seed, **options)
     vectorizers = make_vectorizers(pairs.train, vocab_size, min_frequency)
 
-    def batches(pairs, length):
+    def rows(pairs, length):
         return _dataset(*pairs_to_ids(pairs, vectorizers, length))
 
-    train = batches(pairs.train, max_length).shuffle(
-        len(pairs.train), seed=seed
-    )
-    held = (
-        batches(split, length).batch(batch_size)
-        for split, length in zip(
-            pairs[1:], (max_length, max_length, 2 * max_length), strict=True
-        )
-    )
+    train = rows(pairs.train, max_length)
+    train = train.shuffle(len(pairs.train), seed=seed)
     return Translation(
         train.batch(batch_size, drop_remainder=True).prefetch(2),
-        *held,
+        rows(pairs.validation, max_length).batch(batch_size),
+        rows(pairs.test, max_length).batch(batch_size),
+        rows(pairs.long_test, 2 * max_length).batch(batch_size),
         *vectorizers,
     )
 
 
 def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
-    """The vocabularies of the sources and of the targets of pairs.
+    """Make the vocabularies of the sources and of the targets of pairs.
 
     Args:
         pairs: List of `(source, target)`, tokens between spaces.
-        vocab_size, min_frequency: See `load_translation`.
+        vocab_size: Int, largest number of token ids on either side; None =
+            no limit.
+        min_frequency: Int; tokens that are rarer become `[UNK]`.
 
     Returns:
-        Two `keras.layers.TextVectorization`; `[start]` and `[end]` are in the
-        second.
+        Two `keras.layers.TextVectorization`. The second one's vocabulary
+        holds `[start]` and `[end]`.
 
     Raises:
-        DataError: If a side has no token, or no room for `[start]`, `[end]`.
+        DataError: If a vocabulary would be empty, or the second would lack
+            `[start]` or `[end]`.
     """
     sides = (
         [source for source, _ in pairs],
@@ -181,7 +184,7 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
 
 
 def make_vectorizer(tokens):
-    """`TextVectorization` over a list of tokens: ids 2, 3, … in this order."""
+    """A `TextVectorization` that gives the tokens the ids 2, 3, … in order."""
     import keras
 
     return keras.layers.TextVectorization(
@@ -190,9 +193,16 @@ def make_vectorizer(tokens):
 
 
 def pairs_to_ids(pairs, vectorizers, length):
-    """Int32 arrays `(N, length)` of sources, `(N, length + 2)` of targets.
+    """The ids of N pairs, with each target between `[start]` and `[end]`.
 
-    The targets lie between `[start]` and `[end]`.
+    Args:
+        pairs: List of `(source, target)`, tokens between spaces.
+        vectorizers: Pair of `TextVectorization`, for sources and targets.
+        length: Int, longest sentence; longer ones are cut.
+
+    Returns:
+        Two int32 arrays, padded with 0: `(N, length)` of the sources and
+        `(N, length + 2)` of the targets.
     """
     source_vectorizer, target_vectorizer = vectorizers
     targets = [f"{START} {target} {END}" for _, target in pairs]
@@ -203,7 +213,7 @@ def pairs_to_ids(pairs, vectorizers, length):
 
 
 def text_to_ids(texts, vectorizer, length):
-    """Int32 array `(len(texts), length)`, cut or padded with 0."""
+    """Ids of N texts, int32 `(N, length)`, cut or padded with 0."""
     ids = np.zeros((len(texts), length), "int32")
     if len(texts):
         found = np.asarray(vectorizer(list(texts)))[:, :length]
@@ -212,7 +222,7 @@ def text_to_ids(texts, vectorizer, length):
 
 
 def ids_to_text(ids, vectorizer):
-    """Sentences of ids `(N, length)`: up to the end token, without it."""
+    """N texts of ids `(N, length)`, each up to its end token, without it."""
     vocabulary = vectorizer.get_vocabulary()
     texts = []
     for row in np.asarray(ids):
@@ -224,6 +234,7 @@ def ids_to_text(ids, vectorizer):
 
 
 def _dataset(source, target):
+    """A `tf.data.Dataset` of single rows, as `Translation` describes them."""
     import tensorflow as tf
 
     labels = target[:, 1:]
@@ -235,13 +246,14 @@ def _dataset(source, target):
         )
     )
     options = tf.data.Options()
-    # Its thread wakes every five seconds, and `fit` waits for it at the end.
+    # Its thread wakes only every five seconds, and at the end `fit` waits for
+    # the thread.
     options.autotune.enabled = False
     return dataset.with_options(options)
 
 
 def _frequent_tokens(texts, vocab_size, min_frequency):
-    """The most frequent first."""
+    """The tokens to keep, the most frequent first."""
     from collections import Counter
 
     counts = Counter(token for text in texts for token in text.split())
@@ -250,6 +262,6 @@ def _frequent_tokens(texts, vocab_size, min_frequency):
         for token, count in sorted(counts.items(), key=lambda x: (-x[1], x[0]))
         if count >= min_frequency
     ]
-    # Two ids are taken: padding and [UNK].
+    # Padding and [UNK] take two of the ids.
     limit = None if vocab_size is None else max(vocab_size - 2, 1)
     return frequent[:limit]

@@ -1,4 +1,4 @@
-"""Who owns which block: the page table of a cache, without the pages."""
+"""Which sequence owns which block of a cache: a table, without the blocks."""
 
 from d2l_attention._checks import check_positive
 import numpy as np
@@ -23,8 +23,8 @@ class BlockManager:
 
     Blocks have `block_size` slots for one token each. A sequence owns a list
     of blocks; its token t lies in slot t mod `block_size` of its block
-    ⌊t / block_size⌋. A fork shares all blocks of its sequence. Whoever writes
-    into a shared block first gets a copy of it (copy-on-write).
+    ⌊t / block_size⌋. A fork shares all blocks of its sequence. A sequence
+    that writes into a shared block gets a copy of it first (copy-on-write).
 
     Source: Kwon et al. (2023), arXiv:2309.06180, sections 4.2–4.4; document
     004, section 7.
@@ -50,10 +50,8 @@ class BlockManager:
     """
 
     def __init__(self, num_blocks, block_size):
-        check_positive("num_blocks", num_blocks)
-        check_positive("block_size", block_size)
-        self.num_blocks = num_blocks
-        self.block_size = block_size
+        self.num_blocks = check_positive("num_blocks", num_blocks)
+        self.block_size = check_positive("block_size", block_size)
         self.free_blocks = list(range(num_blocks - 1, -1, -1))
         self.references = np.zeros(num_blocks, "int32")
         self.tables = {}
@@ -61,28 +59,28 @@ class BlockManager:
         self.next_sequence = 0
 
     def add(self):
-        """A new, empty sequence: its number."""
-        sequence, self.next_sequence = (
-            self.next_sequence,
-            self.next_sequence + 1,
-        )
-        self.tables[sequence], self.lengths[sequence] = [], 0
+        """Begin an empty sequence, and return its number."""
+        sequence = self.next_sequence
+        self.next_sequence += 1
+        self.tables[sequence] = []
+        self.lengths[sequence] = 0
         return sequence
 
     def reserve(self, sequence, num_tokens):
-        """Make room for so many more tokens.
+        """Make room for `num_tokens` more tokens.
 
         Returns:
-            List of pairs (block, copy): contents to be copied before writing.
+            List of pairs (block, copy). The caller copies the contents of
+            each block into its copy before it writes.
 
         Raises:
             KeyError: If there is no such sequence.
             OutOfBlocksError: If too few blocks are free.
         """
-        table, length = self._table(sequence), self.lengths[sequence]
-        size = self.block_size
+        table = self._table(sequence)
+        length, size = self.lengths[sequence], self.block_size
         missing = max(-(-(length + num_tokens) // size) - len(table), 0)
-        last = length // size  # the block that the next token goes to
+        last = length // size  # index in the table of the next token's block
         shared = (
             num_tokens > 0
             and last < len(table)
@@ -97,14 +95,15 @@ class BlockManager:
             )
         copies = []
         if shared:
-            copies.append((table[last], self._take()))
-            self.references[table[last]] -= 1
-            table[last] = copies[0][1]
+            block, copy = table[last], self._take()
+            self.references[block] -= 1
+            table[last] = copy
+            copies.append((block, copy))
         table.extend(self._take() for _ in range(missing))
         return copies
 
     def advance(self, sequence, num_tokens):
-        """So many reserved slots are now filled."""
+        """Count `num_tokens` more of the reserved slots as filled."""
         room = len(self._table(sequence)) * self.block_size
         if self.lengths[sequence] + num_tokens > room:
             raise ValueError(
@@ -114,7 +113,7 @@ class BlockManager:
         self.lengths[sequence] += num_tokens
 
     def fork(self, sequence):
-        """A second sequence of the same tokens, sharing their blocks."""
+        """Begin a sequence that shares the tokens and blocks of another."""
         filled = -(-self.lengths[self._known(sequence)] // self.block_size)
         child = self.add()
         self.tables[child] = self.tables[sequence][:filled]
@@ -123,7 +122,7 @@ class BlockManager:
         return child
 
     def free(self, sequence):
-        """Forget a sequence; blocks that nobody else uses are free again."""
+        """Forget a sequence; blocks that no other sequence has are free."""
         del self.lengths[self._known(sequence)]
         for block in self.tables.pop(sequence):
             self.references[block] -= 1

@@ -1,16 +1,8 @@
 """Exact attention, block by block: no matrix of all queries and keys."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.efficient.blockwise import (
-    array_of,
-    new_array,
-    read,
-    repeat,
-    stack,
-    with_rows_behind,
-    write,
-)
 from d2l_attention.efficient.flash_blocks import Blocks
+from d2l_attention.efficient.flash_passes import attend_in_blocks
 from d2l_attention.efficient.weightless import WeightlessAttention
 from d2l_attention.masking import check_mask
 import keras
@@ -30,18 +22,18 @@ def flash_attention(
     """Softmax attention with memory that grows as T + S, not as T times S.
 
         for each block of queries, for each block of keys:
-            s  = q kᵀ / √K
-            p  = softmax(s)                      # of this block alone
-            l  = log Σ exp(s)
-            l′ = log(exp(L) + exp(l))
-            o  = exp(L − l′) o + exp(l − l′) p v
-            L  = l′
-        output = o,  log_sum_exp = L
+            s = q kᵀ / √K,  p = softmax(s)        # of this block alone
+            m = max s,  g = Σ exp(s − m)
+            M′ = max(M, m)                        # M and G: of all before
+            old = exp(M − M′) G,  new = exp(m − M′) g
+            o = (old o + new p v) / (old + new)
+            M = M′,  G = old + new
+        output = o,  log_sum_exp = M + log G
 
-    A block of queries sees all its keys at once where 2²¹ scores are enough
-    for that: then o = p v, and nothing is merged. The gradient computes the
-    weights of each block again instead of keeping them. There is no gradient
-    of the gradient.
+    If one block holds all keys, o = p v, and nothing is merged. Without
+    `block_size` one does for up to 2¹⁵ keys on TensorFlow without XLA, and up
+    to 512 otherwise. The gradient computes the weights of each block again
+    instead of keeping them, and cannot be differentiated again.
 
     Source: Dao et al. (2022), arXiv:2205.14135; Rabe and Staats (2021),
     arXiv:2112.05682; document 004, section 6, steps 5 and 6.
@@ -52,8 +44,8 @@ def flash_attention(
         value: Float tensor `(B, S, H, V)`.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`, or to
             `(B, H, T, S)` if it has four axes; True = may attend.
-        use_causal_mask: Whether query t sees no key behind t + S − T. A block
-            of queries skips the keys that none of them sees.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T. A
+            block of queries skips the keys that none of them sees.
         block_size: Positive int, largest number of queries and of keys in a
             block; None chooses both.
         return_log_sum_exp: If True, also return the log of the softmax's
@@ -86,168 +78,42 @@ def flash_attention(
     _check(query, key, value, attention_mask)
     dtype = query.dtype
     wide = "float64" if ops.dtype(query) == "float64" else "float32"
-    query, key, value = (
-        ops.transpose(ops.cast(x, wide), (0, 2, 1, 3))
-        for x in (query, key, value)
-    )
-    query = query / key.shape[-1] ** 0.5
+    query = _heads_first(query, wide) / key.shape[-1] ** 0.5  # (B, H, T, K)
+    key, value = _heads_first(key, wide), _heads_first(value, wide)
     b, h, t, _ = ops.shape(query)
-    shape = (b, h, t, ops.shape(key)[2])
-    blocks = Blocks.of(shape, block_size, attention_mask, use_causal_mask)
-    attend = _attend(blocks, return_log_sum_exp)
-    found = attend(
-        blocks.split(query, blocks.queries),
-        blocks.split(key, blocks.keys),
-        blocks.split(value, blocks.keys),
+    scores_shape = (b, h, t, ops.shape(key)[2])
+    if 0 in (query.shape[2], key.shape[2]):  # nothing to cut into blocks
+        return _without_scores(query, value, dtype, return_log_sum_exp)
+    blocks = Blocks.of(
+        scores_shape, block_size, attention_mask, use_causal_mask
     )
-    output, *log_sum_exp = (
-        blocks.join(x, (b, h, t, x.shape[-1])) for x in tree.flatten(found)
+    found = attend_in_blocks(
+        blocks,
+        blocks.cut(query, blocks.queries),
+        blocks.cut(key, blocks.keys),
+        blocks.cut(value, blocks.keys),
+        return_log_sum_exp,
     )
+    output, *log_sum_exp = tree.flatten(found)
+    output = blocks.join(output, (b, h, t, value.shape[-1]))
     output = ops.cast(ops.transpose(output, (0, 2, 1, 3)), dtype)
-    return (output, log_sum_exp[0][..., 0]) if return_log_sum_exp else output
+    if not return_log_sum_exp:
+        return output
+    return output, blocks.join(log_sum_exp[0], (b, h, t, 1))[..., 0]
 
 
-def _attend(blocks, with_log_sum_exp):
-    """Output and, if asked, log-sum-exp of blocks, with their gradients."""
-
-    @ops.custom_gradient
-    def attend(query, key, value):
-        kept = _forward(blocks, query, key, value, with_log_sum_exp)
-
-        def gradient(*upstream):
-            upstream = tree.flatten(upstream)
-            return _backward(blocks, query, key, value, kept, upstream)
-
-        return tuple(kept) if with_log_sum_exp else kept[0], gradient
-
-    return attend
+def _without_scores(query, value, dtype, return_log_sum_exp):
+    """Zeros, and log 0, where there are no queries or no keys."""
+    b, h, t, _ = ops.shape(query)
+    output = ops.zeros((b, t, h, value.shape[-1]), dtype)
+    if not return_log_sum_exp:
+        return output
+    return output, ops.full((b, h, t), -float("inf"), query.dtype)
 
 
-def _forward(blocks, query, key, value, with_log_sum_exp):
-    """Output, and log-sum-exp if asked or needed by the gradient."""
-    with_log_sum_exp = with_log_sum_exp or not blocks.whole_rows
-
-    def attend(tile, *arrays):
-        h, i = tile // blocks.num_queries, tile % blocks.num_queries
-        q = query[tile]
-
-        def attend_to(j):
-            block = h * blocks.num_keys + j
-            k, v = (blocks.keys_seen(i, x[block]) for x in (key, value))
-            scores, weights, any_seen = blocks.weights(h, i, j, q, k)
-            output = _zero_unless(any_seen, ops.matmul(weights, v))
-            if not with_log_sum_exp:
-                return (output,)
-            return output, *_sums(scores, weights, any_seen)
-
-        def add(j, *before):
-            return _merge(before, attend_to(j))
-
-        if blocks.whole_rows:
-            output, *sums = attend_to(0)
-        else:
-            zero = ops.zeros_like(q[..., :1])
-            nothing = ops.zeros(shape[1:], q.dtype), zero - float("inf"), zero
-            output, *sums = repeat(0, blocks.key_blocks(i), add, nothing)
-        found = [output, _log_sum_exp(*sums)] if sums else [output]
-        return tuple(
-            write(array, tile, x)
-            for array, x in zip(arrays, found, strict=True)
-        )
-
-    shape = (*ops.shape(query)[:3], value.shape[-1])
-    arrays = [new_array(shape, query.dtype)]
-    if with_log_sum_exp:
-        arrays.append(new_array((*shape[:3], 1), query.dtype))
-    return [stack(array) for array in repeat(0, shape[0], attend, arrays)]
-
-
-def _sums(scores, weights, any_seen):
-    """Of each row the highest score m, and the sum of exp(score − m).
-
-    The largest weight is exp(m − m) divided by this sum. A row that sees no
-    key has −inf and 0.
-    """
-    highest = ops.max(scores, axis=-1, keepdims=True)
-    total = 1 / ops.max(weights, axis=-1, keepdims=True)
-    if any_seen is not None:
-        highest = ops.where(any_seen, highest, -float("inf"))
-    return highest, _zero_unless(any_seen, total)
-
-
-def _log_sum_exp(highest, total):
-    return highest + ops.log(ops.where(total == 0, 1.0, total))
-
-
-def _merge(before, block):
-    """Output, highest score and sum over the keys before and of a block."""
-    highest = ops.maximum(before[1], block[1])
-    finite = _finite(highest)  # it is −inf while nothing was seen
-    old, new = (ops.exp(m - finite) * total for _, m, total in (before, block))
-    total = old + new
-    output = old * before[0] + new * block[0]
-    return output / ops.where(total == 0, 1.0, total), highest, total
-
-
-def _backward(blocks, query, key, value, kept, upstream):
-    output, *log_sum_exp = kept
-    d_output, *d_log_sum_exp = upstream
-    mean = ops.sum(d_output * output, -1, keepdims=True)
-    if d_log_sum_exp:
-        mean = mean - d_log_sum_exp[0]
-
-    def attend(block, d_queries, d_keys, d_values):
-        h, j = block // blocks.num_keys, block % blocks.num_keys
-
-        def add(i, d_queries, d_key, d_value):
-            tile = h * blocks.num_queries + i
-            k, v = (blocks.keys_seen(i, x[block]) for x in (key, value))
-            q = query[tile]
-            scores, p, any_seen = blocks.weights(h, i, j, q, k)
-            if not blocks.whole_rows:  # this block's share of all weight
-                m, total = _sums(scores, p, any_seen)
-                p = p * total * ops.exp(m - _finite(log_sum_exp[0][tile]))
-            d_o = _zero_unless(any_seen, d_output[tile])
-            d_p = ops.matmul(d_o, ops.swapaxes(v, -1, -2))
-            d_s = p * (d_p - _zero_unless(any_seen, mean[tile]))
-            d_query = ops.matmul(d_s, k)
-            if not blocks.whole_rows:
-                d_query = d_query + read(d_queries, tile)
-            new_key = ops.matmul(ops.swapaxes(d_s, -1, -2), q)
-            new_value = ops.matmul(ops.swapaxes(p, -1, -2), d_o)
-            return (
-                write(d_queries, tile, d_query),
-                d_key + with_rows_behind(new_key, d_key),
-                d_value + with_rows_behind(new_value, d_value),
-            )
-
-        nothing = (ops.zeros_like(x[block]) for x in (key, value))
-        d_queries, d_key, d_value = repeat(
-            blocks.first_queries(j),
-            blocks.num_queries,
-            add,
-            (d_queries, *nothing),
-        )
-        return (
-            d_queries,
-            write(d_keys, block, d_key),
-            write(d_values, block, d_value),
-        )
-
-    arrays = [new_array(ops.shape(x), x.dtype) for x in (query, key, value)]
-    if not blocks.whole_rows:
-        arrays[0] = array_of(ops.zeros_like(query))  # each is added to
-    number = blocks.num_heads * blocks.num_keys
-    return tuple(map(stack, repeat(0, number, attend, arrays)))
-
-
-def _zero_unless(any_seen, x):
-    """x of the queries that see a key (None: all do), 0 of the others."""
-    return x if any_seen is None else ops.where(any_seen, x, 0.0)
-
-
-def _finite(x):
-    return ops.where(ops.isfinite(x), x, 0.0)
+def _heads_first(x, dtype):
+    """`(B, T, H, K)` as `(B, H, T, K)` of a dtype."""
+    return ops.transpose(ops.cast(x, dtype), (0, 2, 1, 3))
 
 
 def _check(query, key, value, mask):
@@ -299,9 +165,13 @@ class FlashAttention(WeightlessAttention):
         key: Float tensor `(B, S, D')`; defaults to `query`, not to `value`
             as in Keras.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
-        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
-            see `MultiHeadAttention`.
-        use_causal_mask: Whether query t sees no key behind t + S − T.
+        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
+            same for every head, or `(B, H, T, S)`; True = may attend.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
+            that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
 
     Returns:
         Float tensor `(B, T, output_dim)`.

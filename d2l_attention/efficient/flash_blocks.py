@@ -1,52 +1,54 @@
-"""Which heads, queries and keys flash attention takes at a time."""
+"""The blocks of flash attention: how they are cut, and the scores of one."""
 
 from typing import Any, NamedTuple
 
-from d2l_attention.efficient.blockwise import (
-    clip,
+from d2l_attention.loops import (
+    clip_or_low,
     even_blocks,
     first_rows,
     hide_last_triangle,
     pad_to,
-    slices_may_grow,
+    slices_may_vary,
 )
 from keras import ops
 
-# Measured from 512 to 32,768 tokens, on two cores. Scores of one head held at
-# a time, and of several: 8 and 2 MB in float32.
-SCORES, SCORES_OF_HEADS = 2**21, 2**19
-QUERIES, CAUSAL_QUERIES = 512, 256  # in a block; fewer, and more is skipped
-# A block of few queries makes slow products, so behind this many keys the
-# keys are cut, too.
-LONGEST_ROW, QUERIES_OF_LONGER = 2**15, 256
-SQUARE = 512  # where slices cannot grow
+# Chosen by measuring 512 to 32,768 tokens on two cores.
+SCORES = 2**21  # held at a time for one head, 8 MB in float32
+SCORES_OF_HEADS = 2**19  # heads share a block up to this many scores, 2 MB
+QUERIES = 512  # in a block
+CAUSAL_QUERIES = 256  # smaller blocks skip more of the hidden keys
+LONGEST_ROW = 2**15  # keys; a longer row would leave too few queries in a block
+QUERIES_OF_LONGER = 256  # in a block, where rows are cut
+SQUARE = 512  # queries and keys in a block where slices cannot grow
 
 
 class Blocks(NamedTuple):
-    """How many blocks of which size, and who may see whom.
+    """The sizes and numbers of blocks, and which keys a query may see.
 
-    Queries lie in `(num_heads num_queries, heads, queries, K)`, keys in
-    `(num_heads num_keys, heads, keys, K)`, values alike.
+    Queries are cut into `(num_head_blocks num_query_blocks, heads, queries,
+    K)`, keys into `(num_head_blocks num_key_blocks, heads, keys, K)`, values
+    like keys.
     """
 
     heads: Any  # in a block, of the B H heads of all sequences
-    queries: Any
-    keys: Any
-    num_heads: Any  # blocks
-    num_queries: Any
-    num_keys: Any
+    queries: Any  # in a block
+    keys: Any  # in a block
+    num_head_blocks: Any
+    num_query_blocks: Any
+    num_key_blocks: Any
     whole_rows: bool  # one block has all keys
-    grows: bool  # a slice of them may be longer at each step
+    slices_vary: bool  # slices of keys may differ in length at each step
     offset: Any  # query t sees keys up to t + offset; None = all
     mask: Any  # (M, T or 1, S or 1), or None
     mask_rows: Any  # which of the M masks each head reads
 
     @classmethod
-    def of(cls, shape, block_size=None, mask=None, causal=False):
-        """For scores `(B, H, T, S)`, and a mask that broadcasts to them."""
-        b, h, t, s = shape
-        grows = slices_may_grow()
-        if block_size is None and not grows:
+    def of(cls, scores_shape, block_size=None, mask=None, causal=False):
+        """Choose the blocks for scores `(B, H, T, S)`."""
+        b, h, t, s = scores_shape
+        slices_vary = slices_may_vary()
+        whole_rows = False
+        if block_size is None and not slices_vary:
             block_size = SQUARE
         if block_size is not None:
             queries = keys = block_size
@@ -54,34 +56,46 @@ class Blocks(NamedTuple):
             queries, keys = QUERIES_OF_LONGER, SCORES // QUERIES_OF_LONGER
         else:
             most = CAUSAL_QUERIES if causal else QUERIES
-            queries, keys = clip(clip(SCORES // s, 1, most), 1, t), s
-        whole_rows = keys is s or (isinstance(s, int) and s <= keys)
-        queries, num_queries = even_blocks(t, queries)
-        keys, num_keys = (s, 1) if whole_rows else even_blocks(s, keys)
-        heads = clip(SCORES_OF_HEADS // (queries * keys), 1, b * h)
-        heads, num_heads = even_blocks(b * h, heads)
-        sizes = (heads, queries, keys, num_heads, num_queries, num_keys)
-        offset = s - t if causal else None
-        blocks = cls(*sizes, whole_rows, grows, offset, None, None)
-        mask = blocks._whole_blocks(mask, s)
+            queries = clip_or_low(clip_or_low(SCORES // s, 1, most), 1, t)
+            keys, whole_rows = s, True
+        whole_rows = whole_rows or (isinstance(s, int) and s <= keys)
+        queries, num_query_blocks = even_blocks(t, queries)
+        keys, num_key_blocks = (s, 1) if whole_rows else even_blocks(s, keys)
+        heads = clip_or_low(SCORES_OF_HEADS // (queries * keys), 1, b * h)
+        heads, num_head_blocks = even_blocks(b * h, heads)
+        blocks = cls(
+            heads,
+            queries,
+            keys,
+            num_head_blocks,
+            num_query_blocks,
+            num_key_blocks,
+            whole_rows,
+            slices_vary,
+            offset=s - t if causal else None,
+            mask=None,
+            mask_rows=None,
+        )
+        mask = blocks._padded_mask(mask, s)
         if mask is None:
             return blocks
-        many, heads, *pair = ops.shape(mask)
-        head = ops.arange(blocks.num_heads * blocks.heads, dtype="int32")
+        mask_batch, mask_heads, *pair = ops.shape(mask)
+        head = ops.arange(num_head_blocks * heads, dtype="int32")  # b H + h
+        mask_row = ((head // h) % mask_batch) * mask_heads
         return blocks._replace(
-            mask=ops.reshape(mask, (many * heads, *pair)),
-            mask_rows=head // h % many * heads + head % h % heads,
+            mask=ops.reshape(mask, (mask_batch * mask_heads, *pair)),
+            mask_rows=mask_row + (head % h) % mask_heads,
         )
 
-    def _whole_blocks(self, mask, num_keys):
+    def _padded_mask(self, mask, num_keys):
         """The mask in four axes, False beyond all queries and keys."""
-        keys = self.num_keys * self.keys
+        keys = self.num_key_blocks * self.keys
         if mask is not None:
             mask = ops.convert_to_tensor(mask)
             mask = mask[None] if len(mask.shape) == 2 else mask
             mask = mask[:, None] if len(mask.shape) == 3 else mask
             if mask.shape[2] != 1:
-                mask = pad_to(mask, 2, self.num_queries * self.queries)
+                mask = pad_to(mask, 2, self.num_query_blocks * self.queries)
             if mask.shape[3] != 1:
                 mask = pad_to(mask, 3, keys)
         if self.whole_rows or (isinstance(keys, int) and keys == num_keys):
@@ -89,64 +103,70 @@ class Blocks(NamedTuple):
         present = (ops.arange(keys, dtype="int32") < num_keys)[None, None, None]
         return present if mask is None else ops.logical_and(mask, present)
 
-    def split(self, x, size):
-        """`(B, H, T, K)` in blocks `(·, heads, size, K)`, head by head."""
+    def cut(self, x, size):
+        """`(B, H, T, K)` as blocks `(·, heads, size, K)`, head by head."""
         b, h, t, k = ops.shape(x)
-        number = -(-t // size)
+        number, num_heads = -(-t // size), self.num_head_blocks * self.heads
         x = ops.reshape(x, (b * h, t, k))
-        x = pad_to(pad_to(x, 0, self.num_heads * self.heads), 1, number * size)
-        x = ops.reshape(x, (self.num_heads, self.heads, number, size, k))
-        x = ops.transpose(x, (0, 2, 1, 3, 4))
-        return ops.reshape(x, (self.num_heads * number, self.heads, size, k))
+        x = pad_to(pad_to(x, 0, num_heads), 1, number * size)
+        blocks = (self.num_head_blocks, self.heads, number, size)
+        x = ops.transpose(ops.reshape(x, (*blocks, k)), (0, 2, 1, 3, 4))
+        return ops.reshape(x, (-1, self.heads, size, k))
 
     def join(self, x, shape):
-        """Blocks of queries as `(B, H, T, V)`, which is the shape."""
+        """Blocks of queries as one tensor of the shape `(B, H, T, V)`."""
         b, h, t, v = shape
-        blocks = (self.num_heads, self.num_queries, self.heads, self.queries)
-        x = ops.transpose(ops.reshape(x, (*blocks, v)), (0, 2, 1, 3, 4))
-        rows = (self.num_heads * self.heads, self.num_queries * self.queries)
-        return ops.reshape(ops.reshape(x, (*rows, v))[: b * h, :t], shape)
+        blocks = (self.num_head_blocks, self.num_query_blocks)
+        x = ops.reshape(x, (*blocks, self.heads, self.queries, v))
+        x = ops.transpose(x, (0, 2, 1, 3, 4))
+        num_heads = self.num_head_blocks * self.heads
+        x = ops.reshape(x, (num_heads, self.num_query_blocks * self.queries, v))
+        return ops.reshape(x[: b * h, :t], shape)
 
-    def key_blocks(self, i):
-        """How many of them, from the first on, queries of block i see."""
+    def num_visible_key_blocks(self, i):
+        """Number of leading key blocks visible to some query of block i."""
         if self.offset is None or self.whole_rows:
-            return self.num_keys
+            return self.num_key_blocks
         last = (i + 1) * self.queries + self.offset  # keys its last query sees
-        return ops.clip(-(-last // self.keys), 0, self.num_keys)
+        return ops.clip(-(-last // self.keys), 0, self.num_key_blocks)
 
-    def first_queries(self, j):
-        """The first block of queries in which any sees key block j."""
+    def first_query_block(self, j):
+        """Index of the first query block with a query that sees key block j."""
         if self.offset is None or self.whole_rows:
             return 0
-        first = j * self.keys - self.offset  # the query that sees its first key
-        return ops.clip(first // self.queries, 0, self.num_queries)
+        first = j * self.keys - self.offset  # first query that sees it
+        return ops.clip(first // self.queries, 0, self.num_query_blocks)
 
     @property
     def ends_in_a_triangle(self):
-        """Whether all that is hidden in `keys_seen` is their last triangle."""
-        plain = self.whole_rows and self.grows and self.mask is None
+        """Whether only the last triangle of `visible_keys` is hidden."""
+        plain = self.whole_rows and self.slices_vary and self.mask is None
         if not plain or not self._all_see_the_first_key():
             return False
-        keys = self.offset + self.num_queries * self.queries
+        keys = self.offset + self.num_query_blocks * self.queries
         return self.queries > 1 and keys == self.keys
 
     def _all_see_the_first_key(self):
         return isinstance(self.offset, int) and self.offset >= 0
 
-    def keys_seen(self, i, x):
-        """Of a block of all keys or values `(heads, S, ·)` those i sees."""
-        if self.offset is None or not (self.whole_rows and self.grows):
+    def visible_keys(self, i, x):
+        """The rows of keys or values `(heads, S, ·)` that query block i sees.
+
+        Where a slice cannot grow, or several blocks hold the keys: all rows.
+        """
+        if self.offset is None or not (self.whole_rows and self.slices_vary):
             return x
         last = (i + 1) * self.queries + self.offset
         return first_rows(x, ops.clip(last, 1, self.keys))
 
-    def weights(self, h, i, j, query, key):
-        """Scores of a block, their softmax among its keys, and who sees any.
+    def scores_and_weights(self, h, i, j, query, key):
+        """Scores of a block, their softmax, and which queries see a key.
 
-        Scores and weights are `(heads, queries, keys)`, the third is a bool
-        `(…, queries, 1)`, or None if each query sees some key. The weights
-        of a query that sees none mean nothing.
+        Scores and weights are `(heads, queries, keys)`. The third is a bool
+        `(…, queries, 1)`, or None if every query sees a key. The weights of a
+        query that sees none mean nothing.
         """
+        # The query was divided by √K before it was cut.
         scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
         if self.ends_in_a_triangle:
             scores = hide_last_triangle(scores, self.queries)
@@ -157,14 +177,14 @@ class Blocks(NamedTuple):
             if any_seen is not None:  # a softmax of −inf alone would be NaN
                 hidden = ops.where(any_seen, hidden, 0.0)
             scores = ops.where(seen, scores, ops.cast(hidden, scores.dtype))
-        if scores.shape[-1] == 1:  # of which Keras's softmax warns
+        if scores.shape[-1] == 1:  # Keras's softmax warns about it
             return scores, ops.ones_like(scores), any_seen
         return scores, ops.softmax(scores, axis=-1), any_seen
 
     def _seen(self, h, i, j, num_keys):
-        """Bool that broadcasts to a block's scores, and whether any is True.
+        """Which keys each query of a block sees, and whether it sees any.
 
-        None means that all are.
+        The first broadcasts to the block's scores. None means all True.
         """
         seen = any_seen = None
         if self.mask is not None:

@@ -5,8 +5,7 @@ from d2l_attention.efficient.weightless import (
     WeightlessAttention,
     key_mask_of,
 )
-from d2l_attention.masking import masked_softmax
-from d2l_attention.multi_head import multi_head_scores, multi_head_sum
+from d2l_attention.multi_head import multi_head_attention
 import keras
 from keras import ops
 
@@ -14,17 +13,17 @@ from keras import ops
 def linformer_attention(
     query, key, value, key_mixing, value_mixing, *, key_mask=None
 ):
-    """Softmax over R mixtures of the keys, whatever their number S.
+    """Softmax over R mixtures of the keys, for any number S of keys.
 
         output = softmax(q (E k)ᵀ / √K) (F v)
 
-    A mixture runs over all keys, so no query can be kept from a key that
-    another may see: there is no causal form. Keys and values that may not be
-    attended to are zeroed before they are mixed; a mixture of nothing but
-    zeros still takes its weight exp(0), for a value of 0.
+    Each mixture runs over all keys, so all queries see the same keys: there
+    is no causal form. Keys and values that may not be attended are zeroed
+    before they are mixed. A mixture of zeros alone still has score 0: it
+    takes its part of the weights, and adds nothing to the output.
 
     Source: Wang et al. (2020), arXiv:2006.04768, equation 7; document 004,
-    section 8, which writes the shapes of E and F transposed.
+    section 8, where the shapes of E and F are transposed.
 
     Args:
         query: Float tensor `(B, T, H, K)`.
@@ -49,11 +48,12 @@ def linformer_attention(
     """
     if key_mask is not None:
         present = ops.cast(key_mask, key.dtype)[:, :, None, None]
-        key, value = key * present, value * present
+        key = key * present
+        value = value * present
     key = ops.einsum("rs,bshk->brhk", key_mixing, key)
     value = ops.einsum("rs,bshv->brhv", value_mixing, value)
-    weights = masked_softmax(multi_head_scores(query, key))
-    return multi_head_sum(weights, value)
+    output, _ = multi_head_attention(query, key, value)  # (B, T, H, V)
+    return output
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -63,9 +63,9 @@ class LinformerAttention(WeightlessAttention):
         head_h = softmax(Q W_q,h (E K W_k,h)ᵀ / √K) F V W_v,h
         output = [head_1; …; head_H] W_o
 
-    All heads share E and F (the paper's headwise sharing). Of a shorter
-    sequence the first columns of E and F are used, which is the same as
-    padding it; see `linformer_attention`.
+    All heads share E and F (the paper's headwise sharing). For a shorter
+    sequence, only the first columns of E and F are used, which is the same
+    as padding it.
     The layer never forms the weights `(B, H, T, S)`, so it has neither
     `dropout` nor `return_attention_scores`.
 
@@ -75,8 +75,8 @@ class LinformerAttention(WeightlessAttention):
     Args:
         num_heads: Positive int, H.
         key_dim: Positive int, features K of queries and keys in each head.
-        max_length: Positive int, most keys S.
-        rank: Positive int, R mixtures.
+        max_length: Positive int, the largest number of keys S.
+        rank: Positive int, number R of mixtures.
         value_dim: Positive int, features V of the values in each head; None =
             `key_dim`.
         output_dim: Positive int, features of the output; None = those of the
@@ -101,7 +101,8 @@ class LinformerAttention(WeightlessAttention):
 
     Raises:
         ValueError: If a size is not positive, there are more keys than
-            `max_length`, or a mask differs between queries, as a causal one.
+            `max_length`, or a mask differs between queries, as a causal mask
+            does.
 
     Example:
         >>> import numpy as np
@@ -137,14 +138,16 @@ class LinformerAttention(WeightlessAttention):
 
     def build(self, query_shape, key_shape=None, value_shape=None):
         super().build(query_shape, key_shape, value_shape)
-        stddev = self.max_length**-0.5  # a mixture is as long as a key
-        self.key_mixing, self.value_mixing = (
-            self.add_weight(
-                shape=(self.rank, self.max_length),
-                initializer=keras.initializers.RandomNormal(stddev=stddev),
-                name=name,
-            )
-            for name in ("E", "F")
+        self.key_mixing = self._add_mixing("E")
+        self.value_mixing = self._add_mixing("F")
+
+    def _add_mixing(self, name):
+        """A matrix `(R, max_length)`, whose mixtures are as long as a key."""
+        stddev = self.max_length**-0.5
+        return self.add_weight(
+            shape=(self.rank, self.max_length),
+            initializer=keras.initializers.RandomNormal(stddev=stddev),
+            name=name,
         )
 
     def mix(self, query, key, value, mask, use_causal_mask):
@@ -159,13 +162,13 @@ class LinformerAttention(WeightlessAttention):
                 f"There are more keys than max_length={self.max_length}. "
                 f"Received: {size} keys."
             )
-        size = ops.shape(key)[1]
+        size = ops.shape(key)[1]  # a tensor where S is unknown
         return linformer_attention(
             query,
             key,
             value,
-            self.key_mixing[:, :size],
-            self.value_mixing[:, :size],
+            self.key_mixing[:, :size],  # (R, S)
+            self.value_mixing[:, :size],  # (R, S)
             key_mask=key_mask_of(mask),
         )
 

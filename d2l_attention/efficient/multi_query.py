@@ -1,66 +1,77 @@
-"""Fewer keys and values than queries: heads that share them."""
+"""Query heads that share fewer heads of keys and values."""
+
+from functools import partial
 
 from d2l_attention._checks import check_positive
-from d2l_attention.multi_head import MultiHeadAttention
+from d2l_attention.attention_layer import drop
+from d2l_attention.masking import masked_softmax
+from d2l_attention.multi_head import MultiHeadAttention, with_head_axis
 import keras
 from keras import ops
 
-_register = keras.saving.register_keras_serializable("d2l_attention")
 
+def grouped_query_attention(query, key, value, mask=None, dropout=None):
+    """Attention of H query heads to G heads of keys and values.
 
-def grouped_scores(query, key):
-    """Scaled dot products, query head h with key head ⌊h / (H/G)⌋.
+        weights = softmax(query keyᵀ / √K)
+        output  = dropout(weights) value
 
-        scores[b, h, t, s] = query[b, t, h] · key[b, s, h // (H/G)] / √K
+    Query head h attends to head ⌊hG/H⌋ of keys and values. With G = H this is
+    `multi_head_attention`.
 
-    The keys are not repeated: the query heads of a group stand side by side,
-    as if they were more queries of one head.
-
-    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2.
+    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2; document
+    004, section 10.
 
     Args:
         query: Float tensor `(B, T, H, K)`.
         key: Float tensor `(B, S, G, K)`; G divides H.
+        value: Float tensor `(B, S, G, V)`.
+        mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the same for
+            every head, or `(B, H, T, S)`; True = may attend.
+        dropout: Callable on the weights; None = no dropout.
 
     Returns:
-        Float tensor `(B, H, T, S)`.
+        Float tensor `(B, T, H, V)`, and the weights `(B, H, T, S)` as they
+        were before dropout. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `mask` is not boolean, or does not fit.
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import grouped_scores
-        >>> query, key = np.ones((1, 2, 4, 3)), np.ones((1, 5, 2, 3))
-        >>> tuple(grouped_scores(query, key).shape)  # 4 heads share 2
-        (1, 4, 2, 5)
+        >>> from d2l_attention import grouped_query_attention
+        >>> query, key = np.ones((1, 1, 4, 3)), np.ones((1, 1, 2, 3))
+        >>> value = np.array([[[[5.0], [7.0]]]])  # two heads, four queries
+        >>> output, _ = grouped_query_attention(query, key, value)
+        >>> np.array(output).ravel().tolist()
+        [5.0, 5.0, 7.0, 7.0]
+    """
+    scores = grouped_scores(query, key)  # (B, H, T, S)
+    weights = masked_softmax(scores, with_head_axis(mask))
+    kept = weights if dropout is None else dropout(weights)
+    return grouped_sum(kept, value), weights  # (B, T, H, V)
+
+
+def grouped_scores(query, key):
+    """Scaled dot products, `(B, T, H, K)` and `(B, S, G, K)` to `(B, H, T, S)`.
+
+        scores[b, h, t, s] = query[b, t, h] · key[b, s, ⌊hG/H⌋] / √K
+
+    The keys are not copied: the query heads of a group stand side by side,
+    as if they were more queries of one head.
     """
     groups = key.shape[2]
     b, t, h, k = ops.shape(query)
     query = ops.reshape(query, (b, t, groups, h // groups, k))
-    scores = ops.einsum("btgrk,bsgk->bgrts", query, key)
+    scores = ops.einsum("btgrk,bsgk->bgrts", query, key)  # r in a group
     scores = ops.reshape(scores, (b, h, t, ops.shape(key)[1]))
     return scores / key.shape[-1] ** 0.5
 
 
 def grouped_sum(weights, value):
-    """Weighted sums of values, query head h with value head ⌊h / (H/G)⌋.
+    """Weighted sums, `(B, H, T, S)` and `(B, S, G, V)` to `(B, T, H, V)`.
 
-        output[b, t, h] = Σ_s weights[b, h, t, s] value[b, s, h // (H/G)]
-
-    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2.
-
-    Args:
-        weights: Float tensor `(B, H, T, S)`.
-        value: Float tensor `(B, S, G, V)`; G divides H.
-
-    Returns:
-        Float tensor `(B, T, H, V)`.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import grouped_sum
-        >>> weights = np.ones((1, 4, 1, 1))  # four heads, one query, one key
-        >>> value = np.array([[[[5.0], [7.0]]]])  # two heads
-        >>> np.array(grouped_sum(weights, value)).ravel().tolist()
-        [5.0, 5.0, 7.0, 7.0]
+    output[b, t, h] = Σ_s weights[b, h, t, s] value[b, s, ⌊hG/H⌋]
     """
     groups = value.shape[2]
     b, h, t, s = ops.shape(weights)
@@ -70,16 +81,18 @@ def grouped_sum(weights, value):
 
 
 class _SharedKeyHeads(MultiHeadAttention):
-    """Multi-head attention with G = `num_kv_heads` heads of keys."""
+    """Multi-head attention with G = `num_kv_heads` heads of keys and values."""
 
-    def score(self, query, key):
-        return grouped_scores(query, key)
+    def attend(self, query, key, value, mask=None, training=None):
+        """Output and weights for projected queries, keys and values."""
+        drop_weights = partial(drop, self.dropout_layer, training=training)
+        heads, weights = grouped_query_attention(
+            query, key, value, mask, drop_weights
+        )
+        return self.join_heads(heads), weights
 
-    def average(self, weights, value):
-        return grouped_sum(weights, value)
 
-
-@_register
+@keras.saving.register_keras_serializable("d2l_attention")
 class GroupedQueryAttention(_SharedKeyHeads):
     """Multi-head attention whose H query heads share G heads of keys.
 
@@ -87,8 +100,8 @@ class GroupedQueryAttention(_SharedKeyHeads):
         output = [head_1; …; head_H] W_o
 
     G = H is multi-head attention, G = 1 multi-query attention. A decoder's
-    cache of keys and values is G/H as large, and is read G/H as much for
-    each token.
+    cache of keys and values has G/H of the size, and for each token a decoder
+    reads G/H as much.
 
     Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2; document
     004, section 10.
@@ -108,10 +121,16 @@ class GroupedQueryAttention(_SharedKeyHeads):
         query: Float tensor `(B, T, D)`.
         key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
-        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
-            see `MultiHeadAttention`.
-        use_causal_mask, return_attention_scores, training: Bools; see
-            `MultiHeadAttention`.
+        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
+            same for every head, or `(B, H, T, S)`; True = may attend.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
+            that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
@@ -166,7 +185,7 @@ class GroupedQueryAttention(_SharedKeyHeads):
         return {**super().get_config(), "num_kv_heads": self.num_kv_heads}
 
 
-@_register
+@keras.saving.register_keras_serializable("d2l_attention")
 class MultiQueryAttention(_SharedKeyHeads):
     """Multi-head attention with one head of keys and values for all queries.
 
@@ -174,7 +193,7 @@ class MultiQueryAttention(_SharedKeyHeads):
         output = [head_1; …; head_H] W_o
 
     Source: Shazeer (2019), arXiv:1911.02150, section 3; document 004,
-    section 10. Its purpose is to read less while decoding; it has nothing to
+    section 10. It makes a decoder read less for each token. It has nothing to
     do with learning several tasks.
 
     Args:
@@ -191,10 +210,16 @@ class MultiQueryAttention(_SharedKeyHeads):
         query: Float tensor `(B, T, D)`.
         key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
-        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
-            see `MultiHeadAttention`.
-        use_causal_mask, return_attention_scores, training: Bools; see
-            `MultiHeadAttention`.
+        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
+            same for every head, or `(B, H, T, S)`; True = may attend.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
+            that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
@@ -237,55 +262,3 @@ class MultiQueryAttention(_SharedKeyHeads):
             **kwargs,
         )
         self.num_kv_heads = 1
-
-
-def share_heads(layer, num_kv_heads):
-    """A built `MultiHeadAttention` as `GroupedQueryAttention`.
-
-        W_k,g = mean of W_k,h over the heads h of group g; W_v alike
-
-    Queries and output are copied. The result computes something else, unless
-    the heads of a group were equal: it is a start for further training.
-
-    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.1.
-
-    Args:
-        layer: Built `MultiHeadAttention`.
-        num_kv_heads: Positive int, G; divides the layer's `num_heads`.
-
-    Returns:
-        Built `GroupedQueryAttention`.
-
-    Raises:
-        ValueError: If `layer` is not built, or G does not divide H.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import MultiHeadAttention, share_heads
-        >>> layer, x = MultiHeadAttention(4, key_dim=3), np.ones((1, 5, 8))
-        >>> _ = layer(x)  # builds it
-        >>> shared = share_heads(layer, num_kv_heads=2)
-        >>> np.size(layer.key_layer.kernel), np.size(shared.key_layer.kernel)
-        (96, 48)
-    """
-    if not layer.built:
-        raise ValueError(
-            "The layer must be built, or it has no weights to share. "
-            f"Received: {layer.name!r}, not built."
-        )
-    config = {**layer.get_config(), "num_kv_heads": num_kv_heads}
-    shared = GroupedQueryAttention.from_config(config)
-    inputs = (layer.query_layer, layer.key_layer, layer.value_layer)
-    shared.build(*((None, None, x.kernel.shape[0]) for x in inputs))
-    for name in ("query_layer", "output_layer"):
-        getattr(shared, name).set_weights(getattr(layer, name).get_weights())
-    for name, size in (
-        ("key_layer", layer.key_dim),
-        ("value_layer", layer.value_dim),
-    ):
-        pairs = (getattr(x, name).weights for x in (layer, shared))
-        for old, new in zip(*pairs, strict=True):
-            groups = (*old.shape[:-1], num_kv_heads, -1, size)
-            pooled = ops.mean(ops.reshape(old, groups), axis=-2)
-            new.assign(ops.reshape(pooled, new.shape))
-    return shared

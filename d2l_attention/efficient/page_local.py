@@ -1,25 +1,25 @@
 """Attention to the pages nearby: what document 004 calls paged attention.
 
-`PagedKVCache` is exact and a matter of memory; this looks at less.
+`PagedKVCache` saves memory and changes no result; here a token sees less.
 """
 
 from numbers import Integral
 
 from d2l_attention._checks import check_positive
 from d2l_attention.attention_layer import default_inputs
-from d2l_attention.efficient.blockwise import (
-    pages,
-    unpage,
+from d2l_attention.efficient.weightless import WeightlessSelfAttention
+from d2l_attention.loops import (
+    join_chunks,
+    split_into_chunks,
     with_neighbors,
 )
-from d2l_attention.efficient.weightless import WeightlessSelfAttention
 from d2l_attention.masking import causal_mask, masked_softmax, token_mask
 import keras
 from keras import ops
 
 
 def page_mask(num_tokens, page_size, neighbors=1, use_causal_mask=False):
-    """A token may attend to its page and to so many pages on each side.
+    """A token may attend to its page and to some pages on each side.
 
         mask[t, s] = |⌊t / page_size⌋ − ⌊s / page_size⌋| ≤ neighbors
 
@@ -59,15 +59,14 @@ def page_local_attention(
     """Softmax attention among the tokens of a page and of its neighbors.
 
         output_t = softmax(q_t K_Nᵀ / √K) V_N,
-            N = the tokens of pages p − neighbors … p + neighbors, p = that of t
+            N = the tokens of pages p − neighbors … p + neighbors, t in page p
 
-    One softmax over all of them: document 004, section 7, normalises each
-    page apart and adds, so that values of 1 give 2 or 3. It equals dense
-    attention under `page_mask`, at a cost linear in T.
+    One softmax runs over all of them. It equals dense attention under
+    `page_mask`, at a cost linear in T. Document 004, section 7, normalizes
+    each page apart and adds, so values of 1 give 2 or 3.
 
-    Source: document 004, section 7, repaired; the pattern is that of
-    Longformer's chunks without overlap (Beltagy et al. 2020,
-    arXiv:2004.05150).
+    Source: document 004, section 7, repaired. Longformer has the same pattern
+    in chunks without overlap (Beltagy et al. 2020, arXiv:2004.05150).
 
     Args:
         query: Float tensor `(B, T, H, K)`.
@@ -93,32 +92,39 @@ def page_local_attention(
     length = ops.shape(query)[1]
     places = ops.arange(length, dtype="int32")[None]
     present = ops.ones_like(places, "bool") if key_mask is None else key_mask
-    query, key, value, places, present = (
-        pages(x, page_size) for x in (query, key, value, places, present)
-    )
-    key, value, key_places, present = (
-        with_neighbors(x, neighbors, neighbors)
-        for x in (key, value, places, present)
-    )
-    seen = present[:, :, None]  # (B, N, P, S)
+    key = _pages_around(key, page_size, neighbors)  # (B, N, S, H, K)
+    value = _pages_around(value, page_size, neighbors)  # (B, N, S, H, V)
+    present = _pages_around(present, page_size, neighbors)  # (B, N, S)
+    key_places = _pages_around(places, page_size, neighbors)  # (1, N, S)
+    places = split_into_chunks(places, page_size)  # (1, N, P)
+    query = split_into_chunks(query, page_size)  # (B, N, P, H, K)
+
+    seen = present[:, :, None]  # (B, N, 1, S)
     if use_causal_mask:
         past = key_places[:, :, None] <= places[..., None]
-        seen = ops.logical_and(seen, past)
+        seen = ops.logical_and(seen, past)  # (B, N, P, S)
     scores = ops.einsum("bnphk,bnshk->bnhps", query, key)
     scores = scores / key.shape[-1] ** 0.5
     weights = masked_softmax(scores, seen[:, :, None])
     output = ops.einsum("bnhps,bnshv->bnphv", weights, value)
-    return unpage(output, length)
+    return join_chunks(output, length)  # (B, T, H, V)
+
+
+def _pages_around(x, page_size, neighbors):
+    """Each of N pages of `(B, T, …)` with its neighbors, `(B, N, S, …)`."""
+    pages = split_into_chunks(x, page_size)
+    return with_neighbors(pages, neighbors, neighbors)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class PageLocalAttention(WeightlessSelfAttention):
     """Multi-head self-attention to the pages nearby.
 
+        output = page_local_attention(Q W_q, Q W_k, Q W_v, page_size) W_o
+
     `MultiHeadAttention` with the same weights under `page_mask` computes the
-    same, and shows its weights; see `page_local_attention`.
-    The layer never forms the weights `(B, H, T, S)`, so it has neither
-    `dropout` nor `return_attention_scores`.
+    same and can show its weights. This layer never forms the weights
+    `(B, H, T, S)`, so it has neither `dropout` nor `return_attention_scores`.
 
     Source: document 004, section 7, repaired.
 
@@ -136,7 +142,7 @@ class PageLocalAttention(WeightlessSelfAttention):
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
         query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills two of them from implicit masks.
+            Keras fills one of them from an implicit mask.
         use_causal_mask: Whether no token sees a later one.
 
     Returns:
@@ -152,7 +158,7 @@ class PageLocalAttention(WeightlessSelfAttention):
         >>> layer = PageLocalAttention(2, key_dim=3, page_size=2, neighbors=0)
         >>> x = np.ones((1, 4, 5))
         >>> before = np.array(layer(x))
-        >>> x[:, 3] = 9.0  # the other page does not see another last token
+        >>> x[:, 3] = 9.0  # the first page does not see this token
         >>> bool(np.allclose(layer(x)[:, :2], before[:, :2], atol=1e-5))
         True
     """

@@ -6,8 +6,12 @@ A paged cache changes where keys and values lie, never what is computed.
 
 from d2l_attention._checks import check_positive
 from d2l_attention.efficient.block_manager import BlockManager
-from d2l_attention.efficient.multi_query import grouped_scores, grouped_sum
-from d2l_attention.masking import masked_softmax
+from d2l_attention.efficient.cache import (
+    contiguous_cache,
+    read_cache,
+    write_cache,
+)
+from d2l_attention.efficient.multi_query import grouped_query_attention
 from keras import ops
 import numpy as np
 
@@ -15,13 +19,13 @@ import numpy as np
 class PagedKVCache(BlockManager):
     """Keys and values of many sequences, in the blocks of one pool.
 
-    Blocks are numbered, and live in arrays of
-    `(num_blocks + 1, block_size, G, K)` for each layer of a model; the last
-    block is nobody's, and takes what is written where nothing was reserved.
+    Each layer of a model has arrays `(num_blocks + 1, block_size, G, K)`.
+    The last block belongs to no sequence; it takes what is written where
+    nothing was reserved.
 
     Source: Kwon et al. (2023), arXiv:2309.06180; document 004, section 7.
-    There the kernel reads the blocks where they lie; here attention gathers
-    the blocks of a sequence first, so the pool is small but a step is not
+    There the kernel reads the blocks where they lie. Here attention gathers
+    the blocks of a sequence first: the pool is small, but a step is not
     faster.
 
     Args:
@@ -55,30 +59,26 @@ class PagedKVCache(BlockManager):
         block_size,
         num_kv_heads,
         key_dim,
+        *,
         value_dim=None,
         num_layers=1,
         dtype="float32",
     ):
         super().__init__(num_blocks, block_size)
-        value_dim = key_dim if value_dim is None else value_dim
+        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
+        self.key_dim = check_positive("key_dim", key_dim)
+        self.value_dim = check_positive(
+            "value_dim", key_dim if value_dim is None else value_dim
+        )
         check_positive("num_layers", num_layers)
-        sizes = {"key": key_dim, "value": value_dim}
-        for name, size in (("num_kv_heads", num_kv_heads), *sizes.items()):
-            check_positive(name, size)
-        self.num_kv_heads = num_kv_heads
-        self.sizes = sizes
+        shape = (num_blocks + 1, block_size, num_kv_heads, key_dim)
         self.pools = [
-            {
-                name: ops.zeros(
-                    (num_blocks + 1, block_size, num_kv_heads, size), dtype
-                )
-                for name, size in sizes.items()
-            }
+            contiguous_cache(shape, self.value_dim, dtype)
             for _ in range(num_layers)
         ]
 
     def reserve(self, sequence, num_tokens):
-        """Make room for so many more tokens; see `BlockManager.reserve`."""
+        """Reserve room for more tokens; see `BlockManager.reserve`."""
         copies = super().reserve(sequence, num_tokens)
         for old, new in copies:
             for pool in self.pools:
@@ -89,7 +89,7 @@ class PagedKVCache(BlockManager):
         return copies
 
     def append(self, sequence, key, value):
-        """Keys `(T, G, K)` and values `(T, G, V)` of T more tokens.
+        """Write keys `(T, G, K)` and values `(T, G, V)` of T more tokens.
 
         A cache of several layers takes `(num_layers, T, G, K)`.
 
@@ -98,34 +98,35 @@ class PagedKVCache(BlockManager):
             OutOfBlocksError: If too few blocks are free.
             ValueError: If shapes do not match.
         """
-        new = {"key": key, "value": value}
         layers = () if len(self.pools) == 1 else (len(self.pools),)
         num_tokens = ops.shape(key)[len(layers)]
-        for name, x in new.items():
-            shape = (*layers, num_tokens, self.num_kv_heads, self.sizes[name])
-            if tuple(ops.shape(x)) != shape:
-                raise ValueError(
-                    f"The cache takes a {name} of shape {shape}. Received: "
-                    f"key {tuple(ops.shape(key))}, value "
-                    f"{tuple(ops.shape(value))}."
-                )
-            new[name] = ops.reshape(x, (len(self.pools), 1, *shape[-3:]))
+        rows = (*layers, num_tokens, self.num_kv_heads)
+        wanted = (*rows, self.key_dim), (*rows, self.value_dim)
+        received = tuple(ops.shape(key)), tuple(ops.shape(value))
+        if received != wanted:
+            raise ValueError(
+                f"The cache takes key {wanted[0]} and value {wanted[1]}. "
+                f"Received: key {received[0]}, value {received[1]}."
+            )
         self.reserve(sequence, num_tokens)
         positions = self.lengths[sequence] + np.arange(num_tokens)[None]
+        num_layers = len(self.pools)
+        keys = ops.reshape(key, (num_layers, 1, *wanted[0][-3:]))
+        values = ops.reshape(value, (num_layers, 1, *wanted[1][-3:]))
         caches = [
-            write_cache(cache, positions, new["key"][i], new["value"][i])
+            write_cache(cache, positions, keys[i], values[i])
             for i, cache in enumerate(self.caches([sequence]))
         ]
         self.accept([sequence], caches, num_tokens)
 
     def caches(self, sequences):
-        """Of each layer a dict of tensors that `write_cache` understands.
+        """A cache for each layer: a dict as `write_cache` takes it.
 
-        Reserve what is to be written first: a table does not grow inside a
-        compiled loop. `accept` takes the tensors back when it has ended.
+        Reserve room before a compiled loop, inside which a table cannot grow.
+        After the loop, `accept` takes the caches back.
         """
         tables = [self._table(sequence) for sequence in sequences]
-        width = max(map(len, tables)) + 1  # the last column is nobody's
+        width = max(map(len, tables)) + 1  # the last column stays unowned
         table = np.full((len(tables), width), self.num_blocks, "int32")
         for row, blocks in zip(table, tables, strict=True):
             row[: len(blocks)] = blocks
@@ -136,7 +137,9 @@ class PagedKVCache(BlockManager):
         """Take back `caches` with `num_tokens` more tokens a sequence."""
         for sequence in sequences:
             self.advance(sequence, num_tokens)
-        self.pools = [{n: cache[n] for n in self.sizes} for cache in caches]
+        self.pools = [
+            {"key": cache["key"], "value": cache["value"]} for cache in caches
+        ]
 
     def gather(self, sequence, layer=0):
         """Keys `(S, G, K)` and values `(S, G, V)` of a sequence, in order."""
@@ -159,72 +162,6 @@ class PagedKVCache(BlockManager):
         """
         lengths = np.array([self.lengths[self._known(s)] for s in sequences])
         return paged_attention(query, self.caches(sequences)[layer], lengths)
-
-
-def contiguous_cache(shape, value_dim, dtype="float32"):
-    """An empty cache that reserves `(B, max_length, G, K)` for every row.
-
-    Returns:
-        Dict of zeros, `"key"` of that shape and `"value"` of `value_dim`
-        features.
-    """
-    return {
-        "key": ops.zeros(shape, dtype),
-        "value": ops.zeros((*shape[:-1], value_dim), dtype),
-    }
-
-
-def write_cache(cache, positions, key, value):
-    """The cache with the tokens at `positions` written.
-
-        slot[b, t] = block_table[b, ⌊p / size⌋] size + p mod size,
-            p = positions[b, t]
-
-    and without a table b max_length + p: then every row has one large block.
-
-    Args:
-        cache: Dict of `"key"`, `"value"` and, if paged, `"block_table"`.
-        positions: Int tensor `(B, T)`.
-        key: Float tensor `(B, T, G, K)`.
-        value: Float tensor `(B, T, G, V)`.
-
-    Returns:
-        A dict like `cache`.
-    """
-    size = cache["key"].shape[1]
-    positions = ops.cast(positions, "int32")
-    if "block_table" in cache:
-        table = cache["block_table"]
-        columns = ops.minimum(positions // size, table.shape[1] - 1)
-        blocks = ops.take_along_axis(table, columns, axis=1)
-    else:
-        blocks = ops.arange(ops.shape(positions)[0], dtype="int32")[:, None]
-    slots = ops.reshape(blocks * size + positions % size, (-1, 1))
-    written = dict(cache)
-    for name, new in (("key", key), ("value", value)):
-        old = cache[name]
-        tail = tuple(old.shape[2:])
-        flat = ops.reshape(old, (-1, *tail))
-        new = ops.cast(ops.reshape(new, (-1, *tail)), old.dtype)
-        flat = ops.scatter_update(flat, slots, new)
-        written[name] = ops.reshape(flat, ops.shape(old))
-    return written
-
-
-def read_cache(cache):
-    """Keys `(B, S, G, K)` and values `(B, S, G, V)`, in order of position.
-
-    Slots that were never written hold anything; mask them.
-    """
-    if "block_table" not in cache:
-        return cache["key"], cache["value"]
-    table = cache["block_table"]
-    found = []
-    for name in ("key", "value"):
-        blocks = ops.take(cache[name], table, axis=0)
-        rows, width, size, *tail = ops.shape(blocks)
-        found.append(ops.reshape(blocks, (rows, width * size, *tail)))
-    return tuple(found)
 
 
 def paged_attention(query, cache, lengths):
@@ -265,6 +202,7 @@ def paged_attention(query, cache, lengths):
     last = ops.shape(query)[1] - 1
     positions = lengths - 1 - last + ops.arange(last + 1, dtype="int32")
     seen = slots <= positions[:, :, None]  # (B, T, S)
-    weights = masked_softmax(grouped_scores(query, key), seen[:, None])
     filled = (slots < lengths)[..., None, None]  # 0 times NaN is NaN
-    return grouped_sum(weights, ops.where(filled, value, 0.0))
+    value = ops.where(filled, value, 0.0)
+    output, _ = grouped_query_attention(query, key, value, seen)
+    return output

@@ -1,9 +1,16 @@
 """Attention through random features, at a cost linear in the length."""
 
-import math
-
 from d2l_attention._checks import check_positive
-from d2l_attention.efficient.blockwise import pages, prefixes, unpage
+from d2l_attention.efficient.performer_features import (
+    OrthogonalDirections,
+    log_features,
+    orthogonal_directions,
+)
+from d2l_attention.efficient.prefix_sums import (
+    as_constant,
+    largest,
+    prefix_sums,
+)
 from d2l_attention.efficient.weightless import (
     WeightlessAttention,
     key_mask_of,
@@ -11,80 +18,6 @@ from d2l_attention.efficient.weightless import (
 from d2l_attention.masking import causal_mask, masked_softmax
 import keras
 from keras import ops
-
-NOTHING = -1e30  # the largest exponent among no keys; finite, unlike −inf
-
-
-def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
-    """Random directions, orthogonal in blocks, each normal by itself.
-
-        W_block = diag(r) Q sign(diag R),   Q R = a normal matrix,
-        r = lengths of normal vectors of their own
-
-    Each row is distributed as N(0, I). Without the signs it is not, since
-    QR decompositions fix the sign of R or of Q: estimates are then biased,
-    most of all where `size` is small.
-
-    Source: Choromanski et al. (2021), arXiv:2009.14794, section 2.4;
-    Mezzadri (2007), arXiv:math-ph/0609050, for the signs.
-
-    Args:
-        num_features: Positive int, M.
-        size: Positive int, K.
-        seed: Int or `keras.random.SeedGenerator`.
-        dtype: Dtype of the result.
-
-    Returns:
-        Float tensor `(M, K)`.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import orthogonal_directions
-        >>> w = np.array(orthogonal_directions(num_features=3, size=3, seed=0))
-        >>> products = w @ w.T
-        >>> off_diagonal = products[~np.eye(3, dtype=bool)]
-        >>> bool(np.allclose(off_diagonal, 0, atol=1e-5))
-        True
-    """
-    if not isinstance(seed, keras.random.SeedGenerator):
-        seed = keras.random.SeedGenerator(seed)
-    blocks = -(-num_features // size)
-    shape = (blocks, size, size)
-    q, r = ops.qr(keras.random.normal(shape, seed=seed, dtype="float32"))
-    rotations = q * ops.sign(ops.diagonal(r, axis1=1, axis2=2))[:, None]
-    normal = keras.random.normal(shape, seed=seed, dtype="float32")
-    lengths = ops.sqrt(ops.sum(normal**2, axis=-1, keepdims=True))
-    directions = ops.reshape(rotations * lengths, (blocks * size, size))
-    return ops.cast(directions[:num_features], dtype)
-
-
-def log_features(x, directions):
-    """Logarithms of positive random features, whose products make exp(q·k).
-
-        log φ(x)_m = w_m·x / K^¼ − ‖x‖² / 2√K − log √M
-        E[φ(q)·φ(k)] = exp(q·k / √K)   for w_m ~ N(0, I)
-
-    Source: Choromanski et al. (2021), arXiv:2009.14794, lemma 1.
-
-    Args:
-        x: Float tensor `(…, K)`.
-        directions: Float tensor `(M, K)`, rows w_m.
-
-    Returns:
-        Float tensor `(…, M)`.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import log_features
-        >>> x, directions = np.array([[2.0]]), np.array([[3.0]])
-        >>> np.array(log_features(x, directions)).round(2).tolist()  # 6 − 4/2
-        [[4.0]]
-    """
-    num_features, size = directions.shape
-    x = x / size**0.25
-    half = ops.sum(x * x, axis=-1, keepdims=True) / 2
-    projected = ops.matmul(x, ops.transpose(directions))
-    return projected - half - math.log(num_features) / 2
 
 
 def performer_weights(
@@ -116,17 +49,16 @@ def performer_weights(
         >>> np.array(weights)[0, 0].round(2).tolist()
         [[1.0, 0.0], [0.5, 0.5]]
     """
-    query, key = (
-        ops.transpose(log_features(x, directions), (0, 2, 1, 3))
-        for x in (query, key)
-    )
-    products = ops.logsumexp(query[:, :, :, None] + key[:, :, None], axis=-1)
-    seen = ops.ones_like(products, "bool")
+    query = ops.transpose(log_features(query, directions), (0, 2, 1, 3))
+    key = ops.transpose(log_features(key, directions), (0, 2, 1, 3))
+    exponents = query[:, :, :, None] + key[:, :, None]  # (B, H, T, S, M)
+    scores = ops.logsumexp(exponents, axis=-1)  # log φ(q)·φ(k), (B, H, T, S)
+    seen = ops.ones_like(scores, "bool")
     if key_mask is not None:
         seen = ops.logical_and(seen, key_mask[:, None, None])
     if use_causal_mask:
-        seen = ops.logical_and(seen, causal_mask(*ops.shape(products)[2:]))
-    return masked_softmax(products, seen)
+        seen = ops.logical_and(seen, causal_mask(*ops.shape(scores)[2:]))
+    return masked_softmax(scores, seen)
 
 
 def performer_attention(
@@ -139,15 +71,16 @@ def performer_attention(
     use_causal_mask=False,
     chunk_size=128,
 ):
-    """An estimate of softmax attention at a cost of M features a token.
+    """An estimate of softmax attention, through M random features a token.
 
         output = D⁻¹ φ(Q) (φ(K)ᵀ V),   D = diag(φ(Q) φ(K)ᵀ 1)
 
-    In the causal form the sums over keys are prefix sums, chunk by chunk.
+    The cost grows with T + S, not with T S. In the causal form the sums over
+    keys are prefix sums, chunk by chunk.
 
-    Largest exponents are taken out before exp: of each query its own, of the
-    keys one for all of them (in the causal form for all so far), so that
-    they cancel. There is no ε in a feature.
+    Before exp, the largest exponent is subtracted: each query has its own,
+    all keys share one (in the causal form, all keys up to the query). Both
+    cancel in the quotient. No ε is added to a feature.
 
     Source: Choromanski et al. (2021), arXiv:2009.14794; document 004,
     section 8.
@@ -159,7 +92,7 @@ def performer_attention(
         directions: Float tensor `(M, K)`, from `orthogonal_directions`.
         key_mask: Bool tensor `(B, S)`, True = may be attended.
         use_causal_mask: Whether no query sees a later key; then S = T.
-        chunk_size: Positive int, tokens between two prefix sums.
+        chunk_size: Positive int, tokens of a chunk in the causal form.
 
     Returns:
         Float tensor `(B, T, H, V)` of the query's dtype, computed in float32;
@@ -176,95 +109,24 @@ def performer_attention(
         [4.0, 4.0, 4.0]
     """
     dtype = query.dtype
-    query, key, value = (ops.cast(x, "float32") for x in (query, key, value))
     directions = ops.cast(directions, "float32")
-    query, key = (log_features(x, directions) for x in (query, key))
+    query = log_features(ops.cast(query, "float32"), directions)
+    key = log_features(ops.cast(key, "float32"), directions)  # (B, S, H, M)
+    value = ops.cast(value, "float32")
     if key_mask is not None:
         key = ops.where(key_mask[:, :, None, None], key, -float("inf"))
-    query = ops.exp(query - _largest(query, -1))
-    value = ops.concatenate([value, ops.ones_like(value[..., :1])], axis=-1)
-    highest = _largest(key, -1)  # (B, S, H, 1)
+    query = ops.exp(query - largest(query, -1))  # φ(Q), (B, T, H, M)
+    highest = largest(key, -1)  # (B, S, H, 1)
+    ones = ops.ones_like(value[..., :1])  # their sum is the diagonal of D
+    value = ops.concatenate([value, ones], axis=-1)  # (B, S, H, V + 1)
     if use_causal_mask:
-        sums = _prefix_sums(query, key, value, highest, chunk_size)
+        sums = prefix_sums(query, key, value, highest, chunk_size)
     else:
-        highest = _largest(highest, 1)
-        key = ops.exp(key - _constant(highest))
-        keys_and_values = ops.einsum("bshm,bshv->bhmv", key, value)
-        sums = ops.einsum("bthm,bhmv->bthv", query, keys_and_values)
+        key = ops.exp(key - as_constant(largest(highest, 1)))  # φ(K)
+        of_keys = ops.einsum("bshm,bshv->bhmv", key, value)
+        sums = ops.einsum("bthm,bhmv->bthv", query, of_keys)
     output, total = sums[..., :-1], sums[..., -1:]
     return ops.cast(output / ops.where(total == 0.0, 1.0, total), dtype)
-
-
-def _prefix_sums(query, key, value, highest, size):
-    """Σ over s ≤ t of φ(q_t)·φ(k_s) v_s / exp(the highest so far)."""
-    length = ops.shape(query)[1]
-    query, key, value, highest = (
-        pages(x, size) for x in (query, key, value, _constant(highest))
-    )  # (B, N, C, H, ·)
-    past = causal_mask(size)[:, :, None, None]
-    running = ops.where(past, highest[:, :, None], NOTHING)
-    running = _largest(running, 3)[:, :, :, 0]
-    last = running[:, :, -1:]
-    key = ops.exp(key - running)
-    of_chunk = ops.einsum(
-        "bnshm,bnshv->bnhmv", key * ops.exp(running - last), value
-    )
-    before, sums = _of_chunks_before(last, of_chunk)
-    highest = ops.maximum(running, before)
-    rows, columns = (
-        ops.transpose(x, (0, 1, 3, *axes))
-        for x, axes in ((highest, (2, 4)), (running, (4, 2)))
-    )
-    shrink = ops.where(causal_mask(size), columns - rows, -float("inf"))
-    within = ops.einsum("bnthm,bnshm->bnhts", query, key) * ops.exp(shrink)
-    sums = ops.einsum(
-        "bnthm,bnhmv->bnthv", query * ops.exp(before - highest), sums
-    ) + ops.einsum("bnhts,bnshv->bnthv", within, value)
-    return unpage(sums, length)
-
-
-def _of_chunks_before(highest, sums):
-    """Of all chunks before each: the highest exponent, and the sums by it."""
-
-    def add_chunk(before, chunk):
-        highest = ops.maximum(before[0], chunk[0])
-        total = sum(
-            ops.exp(ops.transpose(m - highest, (0, 2, 1, 3))) * x
-            for m, x in (before, chunk)
-        )
-        return highest, total
-
-    chunks = tuple(ops.moveaxis(x, 1, 0) for x in (highest, sums))
-    nothing = (
-        ops.zeros_like(chunks[0][0]) + NOTHING,
-        ops.zeros_like(chunks[1][0]),
-    )
-    before = prefixes(add_chunk, nothing, chunks)
-    return tuple(ops.moveaxis(x, 0, 1) for x in before)
-
-
-def _largest(x, axis):
-    """The maximum; with `initial` an empty batch has one too."""
-    return ops.max(x, axis=axis, keepdims=True, initial=-float("inf"))
-
-
-def _constant(x):
-    """Finite, and without a gradient: it cancels."""
-    return ops.stop_gradient(ops.maximum(x, NOTHING))
-
-
-@keras.saving.register_keras_serializable("d2l_attention")
-class OrthogonalDirections(keras.initializers.Initializer):
-    """Initializer by `orthogonal_directions`."""
-
-    def __init__(self, seed=None):
-        self.seed = seed
-
-    def __call__(self, shape, dtype=None):
-        return orthogonal_directions(*shape, self.seed, dtype or "float32")
-
-    def get_config(self):
-        return {"seed": self.seed}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -274,8 +136,8 @@ class PerformerAttention(WeightlessAttention):
         head_h = an estimate of softmax(Q W_q,h (K W_k,h)ᵀ / √K) V W_v,h
         output = [head_1; …; head_H] W_o
 
-    All heads share the directions, which are saved with the layer, are no
-    parameters, and change in `redraw` only; see `performer_attention`.
+    All heads share the directions. They are saved with the layer, are not
+    trained, and change only in `redraw`.
     The layer never forms the weights `(B, H, T, S)`, so it has neither
     `dropout` nor `return_attention_scores`.
 
@@ -291,7 +153,7 @@ class PerformerAttention(WeightlessAttention):
         output_dim: Positive int, features of the output; None = those of the
             query.
         use_bias: Whether the four projections have biases.
-        seed: Int, of the directions; None = others each time.
+        seed: Int, seed of the directions; None = new ones each time.
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
@@ -311,7 +173,7 @@ class PerformerAttention(WeightlessAttention):
 
     Raises:
         ValueError: If a size is not positive, a mask differs between queries,
-            or there are not as many keys as queries in the causal form.
+            or T ≠ S in the causal form.
 
     Example:
         >>> import numpy as np
@@ -319,7 +181,7 @@ class PerformerAttention(WeightlessAttention):
         >>> layer = PerformerAttention(2, key_dim=3, num_features=16, seed=0)
         >>> x = np.ones((1, 5, 4))
         >>> before = np.array(layer(x, use_causal_mask=True))
-        >>> x[:, 4] = 3.0  # no earlier token sees another last one
+        >>> x[:, 4] = 3.0  # the earlier tokens do not see this one
         >>> after = np.array(layer(x, use_causal_mask=True))
         >>> bool(np.allclose(after[:, :4], before[:, :4], atol=1e-5))
         True

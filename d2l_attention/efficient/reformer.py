@@ -1,97 +1,16 @@
-"""Attention among tokens that hash alike."""
+"""Attention among tokens of the same hash bucket."""
 
 from d2l_attention._checks import check_positive
 from d2l_attention.attention_layer import default_inputs, default_shapes
-from d2l_attention.efficient.blockwise import (
-    pages,
-    take_rows,
-    unpage,
-    with_neighbors,
+from d2l_attention.efficient.lsh import lsh_buckets, padding_in_last_bucket
+from d2l_attention.efficient.reformer_rounds import (
+    attend_in_round,
+    sum_of_rounds,
 )
 from d2l_attention.efficient.weightless import WeightlessSelfAttention
-from d2l_attention.masking import causal_mask, token_mask
+from d2l_attention.masking import token_mask
 import keras
 from keras import ops
-
-SELF_PENALTY = 1e5  # taken from a token's score with itself; finite
-
-
-def lsh_buckets(x, rotations):
-    """A bucket for each vector and round; near directions often share it.
-
-        bucket = argmax_i [x R; −x R]_i,   R of normal numbers
-
-    Source: Andoni et al. (2015), arXiv:1509.02897; Kitaev et al. (2020),
-    arXiv:2001.04451, section 2.
-
-    Args:
-        x: Float tensor `(…, K)`.
-        rotations: Float tensor `(K, N, C/2)` for N rounds and C buckets.
-
-    Returns:
-        Int tensor `(…, N)` of buckets 0 … C − 1.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import lsh_buckets
-        >>> x = np.array([[3.0, 1.0], [1.0, 2.0], [-4.0, 1.0]])
-        >>> rotations = np.eye(2)[:, None]  # one round: the axes themselves
-        >>> np.array(lsh_buckets(x, rotations)).ravel().tolist()
-        [0, 1, 2]
-    """
-    projected = ops.einsum("...k,knc->...nc", x, rotations)
-    high = ops.max(projected, axis=-1, initial=-float("inf"))
-    low = -ops.max(-projected, axis=-1, initial=-float("inf"))
-    bucket = ops.where(
-        high >= -low,
-        ops.argmax(projected, axis=-1),
-        ops.argmin(projected, axis=-1) + rotations.shape[-1],
-    )
-    return ops.cast(bucket, "int32")
-
-
-def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
-    """Who may attend to whom in `reformer_attention`, for small inputs.
-
-        mask[t, s] = in some round, t and s share a bucket, and s stands in
-                     t's chunk or in the one before
-
-    Args:
-        buckets: Int tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
-        chunk_size: Positive int, tokens in a chunk.
-        key_mask: Bool tensor `(B, T)`, True = may be attended.
-        use_causal_mask: Whether no token sees a later one.
-
-    Returns:
-        Bool tensor `(B, H, T, T)`.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import reformer_mask
-        >>> buckets = np.array([0, 1, 0, 1]).reshape(1, 4, 1, 1)
-        >>> print(np.array(reformer_mask(buckets, chunk_size=2))[0, 0] * 1)
-        [[1 0 1 0]
-         [0 1 0 1]
-         [1 0 1 0]
-         [0 1 0 1]]
-    """
-    buckets = _with_padding_last(buckets, key_mask)
-    buckets = ops.transpose(buckets, (0, 2, 1, 3))  # (B, H, T, N)
-    size = buckets.shape[2]
-    here, there = buckets[:, :, :, None], buckets[:, :, None]
-    earlier = ops.logical_not(ops.transpose(causal_mask(size)))[..., None]
-    behind = ops.logical_or(
-        there < here, ops.logical_and(there == here, earlier)
-    )
-    chunks = ops.sum(ops.cast(behind, "int32"), axis=3) // chunk_size
-    back = chunks[:, :, :, None] - chunks[:, :, None]
-    near = ops.logical_or(back == 0, back == 1)
-    mask = ops.any(ops.logical_and(here == there, near), axis=-1)
-    if key_mask is not None:
-        mask = ops.logical_and(mask, key_mask[:, None, None])
-    if use_causal_mask:
-        mask = ops.logical_and(mask, causal_mask(size))
-    return mask
 
 
 def reformer_attention(
@@ -109,11 +28,12 @@ def reformer_attention(
         o_i^r, z_i^r = softmax average and log-sum-exp over P_i^r
         output_i = Σ_r exp(z_i^r − log Σ_r exp z_i^r) o_i^r
 
-    In round r, tokens are sorted by bucket and cut into chunks; P_i^r are
-    those of i's bucket in its own chunk and the one before (the first has
-    none before it). N_ij, the number of rounds in which j is in P_i^r, makes
-    the sum one softmax over the union of all P_i^r. Queries are the keys; the
-    penalty leaves a token to itself only where it has nobody else.
+    In round r, tokens are sorted by bucket and cut into chunks. P_i^r are the
+    tokens of i's bucket in its own chunk and in the chunk before; the first
+    chunk has none before it. N_ij is the number of rounds in which j is in
+    P_i^r; with it, the sum is one softmax over the union of all P_i^r.
+    Queries are the keys; with the penalty, a token attends to itself only if
+    it sees no other.
 
     Source: Kitaev et al. (2020), arXiv:2001.04451, section 2 and appendix A;
     document 004, section 8. Keys have length 1, as in the authors' code
@@ -125,10 +45,10 @@ def reformer_attention(
         buckets: int32 tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
         chunk_size: Positive int, tokens in a chunk.
         key_mask: Bool tensor `(B, T)`, True = may be attended.
-        use_causal_mask: Whether no token sees a later one. Later tokens are
-            sorted with the others all the same, and so can move the border of
-            a chunk: which of the earlier ones are seen is not causal, here as
-            in the paper.
+        use_causal_mask: Whether no token sees a later one. Later tokens
+            are still sorted with the others, so they can move the border of
+            a chunk. Which earlier tokens are seen is therefore not causal,
+            here as in the paper.
 
     Returns:
         Float tensor `(B, T, H, V)` of the query's dtype, computed in float32;
@@ -145,98 +65,49 @@ def reformer_attention(
         [3.0, 4.0, 1.0, 2.0]
     """
     dtype = query.dtype
-    batch, length, heads = ops.shape(query)[:3]
-    query, value = (ops.cast(x, "float32") for x in (query, value))
-    buckets = _with_padding_last(ops.cast(buckets, "int32"), key_mask)
+    batch, length, num_heads = ops.shape(query)[:3]
+    buckets = padding_in_last_bucket(ops.cast(buckets, "int32"), key_mask)
     if key_mask is None:
         key_mask = ops.ones((batch, length), "bool")
-    key_mask = ops.tile(key_mask[:, :, None], (1, 1, heads))
-    query, value, buckets, key_mask = (
-        _heads_apart(x) for x in (query, value, buckets, key_mask)
-    )  # (B H, T, ·)
-    position = ops.arange(length, dtype="int32")[None, :, None]
-    order = ops.argsort(buckets * length + position, axis=1)
+    present = ops.tile(key_mask[:, :, None], (1, 1, num_heads))
+
+    query = _heads_apart(ops.cast(query, "float32"))  # (B H, T, K)
+    value = _heads_apart(ops.cast(value, "float32"))  # (B H, T, V)
+    buckets = _heads_apart(buckets)  # (B H, T, N)
+    present = _heads_apart(present)  # (B H, T)
+    position = ops.arange(length, dtype="int32")
+    order = buckets * length + position[None, :, None]
+    order = ops.argsort(order, axis=1)  # (B H, T, N)
     place = ops.argsort(order, axis=1)
     chunks = ops.cast(place // chunk_size, "int32")
-    position = ops.broadcast_to(position[..., 0], ops.shape(key_mask))
-    tokens = (query, value, chunks, buckets, position, key_mask)
-    rounds = []
-    for r in range(buckets.shape[-1]):
-        output, norm = _round(
-            r, tokens, order[..., r], chunk_size, use_causal_mask
-        )
-        back = place[..., r]
-        rounds.append(
-            [take_rows(unpage(x, length), back) for x in (output, norm)]
-        )
-    outputs, norms = (ops.stack(x) for x in zip(*rounds, strict=True))
-    highest = ops.max(norms, axis=0, initial=-float("inf"))
-    highest = ops.stop_gradient(highest)
-    shares = ops.exp(norms - _finite(highest))
-    total = ops.sum(shares, axis=0)
-    shares = shares / ops.where(total == 0.0, 1.0, total)
-    output = ops.sum(shares * outputs, axis=0)
-    output = ops.reshape(output, (batch, heads, length, value.shape[-1]))
+    position = ops.broadcast_to(position[None], ops.shape(present))
+
+    tokens = (query, value, chunks, buckets, position, present)
+    rounds = [
+        attend_in_round(r, tokens, order, place, chunk_size, use_causal_mask)
+        for r in range(buckets.shape[-1])
+    ]
+    output = sum_of_rounds(rounds)  # (B H, T, V)
+    output = ops.reshape(output, (batch, num_heads, length, value.shape[-1]))
     return ops.cast(ops.transpose(output, (0, 2, 1, 3)), dtype)
-
-
-def _round(r, tokens, order, size, causal):
-    """Output `(B H, M, C, V)` and log-sum-exp `(B H, M, C, 1)`, sorted."""
-    tokens = [pages(take_rows(x, order), size) for x in tokens]
-    query, _, chunk, bucket, position, _ = tokens
-    key, value, chunks, buckets, positions, present = (
-        with_neighbors(x, 1, 0) for x in tokens
-    )
-    # (B H, M, C, S, N): pairs of tokens, in each round.
-    same = ops.equal(bucket[:, :, :, None], buckets[:, :, None])
-    back = chunk[:, :, :, None] - chunks[:, :, None]
-    together = ops.logical_and(same, ops.logical_or(back == 0, back == 1))
-    times = ops.sum(ops.cast(together, "float32"), axis=-1)
-    ahead = positions[:, :, None] - position[..., None]
-    seen = ops.logical_and(together[..., r], present[:, :, None])
-    if causal:
-        seen = ops.logical_and(seen, ahead <= 0)
-    length = ops.sum(key * key, axis=-1, keepdims=True)
-    key = key * ops.rsqrt(ops.maximum(length, 1e-12))
-    scores = ops.einsum("bmck,bmsk->bmcs", query, key)
-    scores = scores - SELF_PENALTY * ops.cast(ahead == 0, "float32")
-    scores = scores - ops.log(ops.maximum(times, 1.0))
-    scores = ops.where(seen, scores, -float("inf"))
-    highest = ops.max(scores, axis=-1, keepdims=True, initial=-float("inf"))
-    highest = ops.stop_gradient(highest)
-    weights = ops.exp(scores - _finite(highest))
-    total = ops.sum(weights, axis=-1, keepdims=True)
-    norm = highest + ops.log(ops.where(total == 0.0, 1.0, total))
-    weights = weights / ops.where(total == 0.0, 1.0, total)
-    return ops.einsum("bmcs,bmsv->bmcv", weights, value), norm
-
-
-def _with_padding_last(buckets, key_mask):
-    """Padding in a bucket of its own, or it would move borders of chunks."""
-    if key_mask is None:
-        return buckets
-    last = ops.max(buckets, initial=-1) + 1
-    return ops.where(key_mask[:, :, None, None], buckets, last)
 
 
 def _heads_apart(x):
     """`(B, T, H, …)` as `(B H, T, …)`."""
-    batch, length, heads, *features = ops.shape(x)
+    batch, length, num_heads, *features = ops.shape(x)
     x = ops.moveaxis(x, 2, 1)
-    return ops.reshape(x, (batch * heads, length, *features))
-
-
-def _finite(x):
-    return ops.where(ops.isfinite(x), x, 0.0)
+    return ops.reshape(x, (batch * num_heads, length, *features))
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class ReformerAttention(WeightlessSelfAttention):
-    """Multi-head self-attention among tokens that hash alike.
+    """Multi-head self-attention among tokens of the same hash bucket.
 
-    Queries are the keys, so there is no W_k. All heads share the rotations,
-    which are saved with the layer, are no parameters, and change in `redraw`
-    only; see `reformer_attention`.
+        output = reformer_attention(Q W_q, Q W_v, buckets of Q W_q) W_o
+
+    Queries are the keys, so there is no W_k. All heads share the rotations.
+    They are saved with the layer, are not trained, and change only in
+    `redraw`.
     The layer never forms the weights `(B, H, T, S)`, so it has neither
     `dropout` nor `return_attention_scores`.
 
@@ -246,24 +117,25 @@ class ReformerAttention(WeightlessSelfAttention):
     Args:
         num_heads: Positive int, H.
         key_dim: Positive int, features K of queries and keys in each head.
-        chunk_size: Positive int, tokens in a chunk. Few buckets are cut where
-            it is twice the mean number of tokens in a bucket.
+        chunk_size: Positive int, tokens in a chunk. If this is twice the
+            mean size of a bucket, few buckets are cut.
         num_buckets: Positive even int, C buckets, or 1.
-        num_rounds: Positive int, N. Near tokens meet more likely in one of
-            more rounds, and the cost grows with their number.
+        num_rounds: Positive int, N. With more rounds, near tokens are more
+            likely to meet in one of them; the cost grows alike.
         value_dim: Positive int, features V of the values in each head; None =
             `key_dim`.
         output_dim: Positive int, features of the output; None = those of the
             query.
         use_bias: Whether the three projections have biases.
-        seed: Int, of the rotations; None = others each time.
+        seed: Int, seed of the rotations; None = new ones each time.
 
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
         query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills two of them from implicit masks.
-        use_causal_mask: Whether no token sees a later one; see
-            `reformer_attention` for a limit.
+            Keras fills one of them from an implicit mask.
+        use_causal_mask: Whether no token sees a later one. Which earlier
+            tokens are seen can still depend on later ones, which are sorted
+            with them.
 
     Returns:
         Float tensor `(B, T, output_dim)`.
@@ -345,7 +217,7 @@ class ReformerAttention(WeightlessSelfAttention):
         return lsh_buckets(ops.cast(query, "float32"), self.rotations)
 
     def project_key(self, key):
-        """Keys of all heads: they are the queries."""
+        """Keys of all heads `(B, T, H, K)`, which are the queries."""
         return self.project_query(key)
 
     def call(

@@ -1,14 +1,14 @@
-"""What the layers share that never form a weight for each pair."""
+"""What layers that form no attention weights share."""
 
 from d2l_attention.attention_layer import default_inputs
-from d2l_attention.masking import merge_masks
+from d2l_attention.masking import merge_masks, token_mask
 from d2l_attention.multi_head import HeadProjections
 
 
 def key_mask_of(mask):
     """The mask `(B, S)` or `(1, S)` of keys in one for queries and keys.
 
-    For mechanisms that sum or mix over keys once, for all queries.
+    For mechanisms that sum over the keys once, for all queries.
 
     Raises:
         ValueError: If the mask differs between queries.
@@ -19,7 +19,7 @@ def key_mask_of(mask):
     if len(shape) not in (2, 3) or shape[-2] != 1:
         raise ValueError(
             "All keys are summed up once for all queries, so a mask must be "
-            "the same for every query and head, (B, 1, S); no causal one is. "
+            "the same for every query and head: (B, 1, S), and not causal. "
             f"Received: a mask of shape {shape}."
         )
     return mask[:, 0] if len(shape) == 3 else mask
@@ -32,9 +32,8 @@ class WeightlessAttention(HeadProjections):
 
     A subclass implements `mix`. Its projections are those of
     `MultiHeadAttention`, by name too, so each can be given to the other.
-    There is no dropout, for want of weights, and no
-    `return_attention_scores`: forming `(B, H, T, S)` is what these layers
-    avoid.
+    These layers exist to avoid weights `(B, H, T, S)`. So they have no
+    dropout, which acts on weights, and no `return_attention_scores`.
 
     Args: see `HeadProjections`.
 
@@ -58,13 +57,14 @@ class WeightlessAttention(HeadProjections):
         mask=None,
         use_causal_mask=False,
     ):
-        own_masks = [query_mask, mask] if key is None else []
+        if key is None:  # the queries are the keys, and so are their masks
+            key_mask = token_mask(query_mask, key_mask, mask)
         key, value = default_inputs(query, key, value)
         heads = self.mix(
             self.project_query(query),  # (B, T, H, K)
             self.project_key(key),  # (B, S, H, K)
             self.project_value(value),  # (B, S, H, V)
-            merge_masks(attention_mask, key_mask, value_mask, *own_masks),
+            merge_masks(attention_mask, key_mask, value_mask),
             use_causal_mask,
         )
         return self.join_heads(heads)
@@ -81,7 +81,7 @@ class WeightlessSelfAttention(HeadProjections):
     Call arguments:
         query: Float tensor `(B, T, D)`, also the keys and values.
         query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills two of them from implicit masks.
+            Keras fills one of them from an implicit mask.
         use_causal_mask: Whether no token sees a later one.
 
     Returns:

@@ -1,6 +1,6 @@
-"""Attention weights of any Keras model: captured, plotted, and in numbers.
+"""Attention weights of any Keras model: captured, plotted and measured.
 
-Nothing here imports a layer of this package.
+No module here imports a layer of this package.
 """
 
 from d2l_attention.heatmaps.adapters import register_attention_adapter
@@ -11,13 +11,13 @@ from d2l_attention.heatmaps.capture import (
     check_attention_masks,
     get_attention_weights,
 )
+from d2l_attention.heatmaps.describe import describe_attention
 from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.panels import (
     animate_attention,
     plot_attention_grid,
 )
 from d2l_attention.heatmaps.plots import (
-    describe_attention,
     plot_alignment,
     plot_attention,
     plot_entropy,

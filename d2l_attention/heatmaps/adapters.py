@@ -1,4 +1,4 @@
-"""How weights are taken from each kind of attention layer as it runs."""
+"""How the weights of each kind of attention layer are read as it runs."""
 
 import inspect
 import math
@@ -8,18 +8,19 @@ from keras import ops
 
 
 def register_attention_adapter(layer_class, adapter):
-    """Teach `get_attention_weights` a layer of other people's.
+    """Teach `get_attention_weights` to read another kind of layer.
 
     Args:
-        layer_class: Class of the layer; its subclasses are meant too.
+        layer_class: Class of the layer; the adapter also serves subclasses.
         adapter: Function `(layer, record)` that returns a list of
-            `(owner, name, stand_in)`: while the model runs, `stand_in` takes
-            the place of the method `name` of `owner`, the layer or a part of
-            it. It calls the method, hands weights `(B, H, T, S)` or
-            `(B, T, S)` to `record`, and returns what the method returned.
+            `(owner, name, stand_in)`. `owner` is the layer or a part of it.
+            While the model runs, the function `stand_in` replaces the method
+            `name` of `owner`: it calls the method, gives the weights
+            `(B, H, T, S)` or `(B, T, S)` to `record`, and returns the result
+            of the method.
 
     Raises:
-        TypeError: If `layer_class` is no class of layers.
+        TypeError: If `layer_class` is not a class of layers.
     """
     if not (
         inspect.isclass(layer_class) and issubclass(layer_class, keras.Layer)
@@ -32,23 +33,23 @@ def register_attention_adapter(layer_class, adapter):
 
 
 def _by_call(layer, record):
-    """For layers whose `call` takes `return_attention_scores`."""
+    """The adapter of layers whose `call` takes `return_attention_scores`."""
     original = layer.call
     signature = inspect.signature(original)
 
     def call(*args, **kwargs):
         output = original(*args, **kwargs)
-        asked = signature.bind(*args, **kwargs)
-        asked.arguments["return_attention_scores"] = True
-        asked.arguments["training"] = False  # weights before dropout
-        record(original(*asked.args, **asked.kwargs)[1])
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments["return_attention_scores"] = True
+        bound.arguments["training"] = False  # weights before dropout
+        record(original(*bound.args, **bound.kwargs)[1])
         return output
 
     return [(layer, "call", call)]
 
 
 def _by_attend(layer, record):
-    """For the layers of this package, where all weights pass `attend`."""
+    """The adapter of this package's layers, which have `attend`."""
     original = layer.attend
 
     def attend(*args, **kwargs):
@@ -60,19 +61,19 @@ def _by_attend(layer, record):
 
 
 def _of_no_weights(layer, record):
-    """For the layers of this package that form no weights: never recorded."""
+    """The adapter of this package's layers that form no weights."""
     return []
 
 
 def _by_softmax(layer, record):
-    """For layers whose weights come out of a `Softmax` layer of their own."""
+    """The adapter of layers whose weights come from their `Softmax` layer."""
     (softmax,) = _softmaxes(layer)
     original_call, original_softmax = layer.call, softmax.call
     seen = []
 
     def weigh(*args, **kwargs):
         weights = original_softmax(*args, **kwargs)
-        # Grouped heads, (B, G, H / G, T, S), lie group by group.
+        # Heads that share keys come as (B, G, H / G, T, S).
         batch, *heads, t, s = ops.shape(weights)
         seen.append(ops.reshape(weights, (batch, math.prod(heads), t, s)))
         return weights
@@ -91,8 +92,17 @@ def _by_softmax(layer, record):
 
 
 def _softmaxes(layer):
-    parts = layer._flatten_layers(include_self=False)
+    parts = flatten_layers(layer, include_self=False)
     return [part for part in parts if isinstance(part, keras.layers.Softmax)]
+
+
+def flatten_layers(layer, include_self=True):
+    """The layers inside a layer or model, at any depth, and itself.
+
+    Keras has this walk as a private method only: its public `model.layers`
+    lists the direct parts of a model, and other layers have no such list.
+    """
+    return layer._flatten_layers(include_self=include_self)
 
 
 _ADAPTERS = [
@@ -103,7 +113,7 @@ _ADAPTERS = [
 
 
 def adapter_of(layer):
-    """The adapter of a layer, or None where it is not known to attend."""
+    """The adapter of a layer, or None if it is not a known attention layer."""
     for layer_class, adapter in _ADAPTERS:
         if isinstance(layer, layer_class):
             if adapter is not _by_call or _takes_scores(layer):

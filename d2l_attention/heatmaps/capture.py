@@ -1,17 +1,17 @@
 """The attention weights of a Keras model that was not made to show them.
 
-While the model runs, its attention layers are watched: their own call goes
-on as it was, and the weights are taken beside it. Nothing of the model is
-changed, stored or left behind.
+While the model runs, stand-ins replace some methods of its attention layers:
+they call the methods and record the weights. Afterwards the model is as it
+was before.
 """
 
 from collections.abc import Mapping
 import contextlib
-import os
-from pathlib import Path
+import io
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.adapters import adapter_of
+from d2l_attention._atomic import write_whole
+from d2l_attention.heatmaps.adapters import adapter_of, flatten_layers
 from d2l_attention.heatmaps.selection import select_layers
 import keras
 from keras import ops, tree
@@ -21,9 +21,9 @@ import numpy as np
 class AttentionMaps(Mapping):
     """Weights `(B, H, T, S)` by the path of their layer.
 
-    A layer that was called again has `path#2`, `path#3` and so on. The order
-    is that of the calls. Inside a traced function the values are tensors of
-    the graph, otherwise numpy arrays.
+    The second call of a layer has the path `path#2`, the third `path#3`. The
+    maps stand in the order of the calls. Their values are NumPy arrays, but
+    inside a traced function they are tensors of the graph.
     """
 
     def __init__(self, maps=()):
@@ -43,59 +43,56 @@ class AttentionMaps(Mapping):
         return f"AttentionMaps({shapes})"
 
     def select(self, layers):
-        """Those of a list of paths, or of a pattern like `"decoder/*"`."""
+        """The maps of a list of paths, or of a pattern like `"decoder/*"`."""
         chosen = select_layers(self._maps, layers)
         return AttentionMaps({path: self._maps[path] for path in chosen})
 
     def save(self, path):
-        """Write a `.npz` file; one that was there stays until this is whole."""
-        path = Path(path)
-        beside = path.with_name(f"{path.name}.part")
-        try:
-            with beside.open("wb") as file:
-                np.savez_compressed(file, **self._maps)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        """Write a `.npz` file; it replaces an old file only when complete."""
+        content = io.BytesIO()
+        np.savez_compressed(content, **self._maps)
+        write_whole(path, content.getvalue())
 
     @classmethod
     def load(cls, path):
-        """Read what `save` wrote."""
+        """Read a file that `save` wrote."""
         with np.load(path) as file:
             return cls({name: file[name] for name in file.files})
 
 
 def get_attention_weights(model, inputs, *, layers=None, training=False):
-    """Call a model once; its outputs, and the weights that made them.
+    """Call a model once; return its outputs and its attention weights.
 
-    The outputs are those of `model(inputs)`, bit for bit: the model computes
-    them as ever, and the weights are computed beside it. Works eagerly and
-    inside a `tf.function`, with and without XLA, where the maps hold tensors
-    that the function may return.
+    The outputs equal `model(inputs)` bit for bit: the model computes them as
+    always, and the weights are only recorded. This works eagerly and inside a
+    `tf.function`, with and without XLA; there the maps hold tensors, which
+    the function may return.
 
-    It knows the attention layers of this package, `keras.layers`'
-    `MultiHeadAttention`, `GroupQueryAttention`, `Attention` and
-    `AdditiveAttention`, what derives from them, and layers named attention
-    that own a `keras.layers.Softmax`, as most of keras-hub's do. Of others it
-    learns by `register_attention_adapter`. The weights are those before
-    dropout. Layers that form none, such as `FlashAttention`, are left out. At a
-    query that may attend to nothing, Keras's layers may average over all keys
-    where the weights shown are 0.
+    The known attention layers are the layers of this package; of
+    `keras.layers`, `MultiHeadAttention`, `GroupQueryAttention`, `Attention`
+    and `AdditiveAttention`, with their subclasses; and layers whose class name
+    ends in attention and which own one `keras.layers.Softmax`, as most of
+    keras-hub's do. `register_attention_adapter` adds others.
+
+    Weights are recorded before dropout. Layers that form no weights, such as
+    `FlashAttention`, are left out. For a query that may attend to nothing the
+    recorded weights are 0, though Keras's own layers may average over all
+    keys there.
 
     Args:
-        model: A built `keras.Model` or layer.
-        inputs: What the model is called with.
-        layers: Which layers: a list of paths, or a pattern like
-            `"encoder/*"`. All by default.
+        model: A `keras.Model` or layer.
+        inputs: Inputs of the model.
+        layers: A list of paths of layers, or a pattern like `"encoder/*"`.
+            All layers by default.
         training: Whether dropout is active.
 
     Returns:
         The outputs, and `AttentionMaps`.
 
     Raises:
-        ValueError: If the model has no attention layer that is known, no
-            layer matches, none of them forms weights, attention runs inside a
-            loop of the graph, or a fused operation leaves no weights to see.
+        ValueError: If the model has no known attention layer, no layer
+            matches, none of them forms weights, attention runs inside a loop
+            of the graph, or a fused operation forms no weights.
     """
     if not model.built:
         model(inputs)
@@ -104,9 +101,9 @@ def get_attention_weights(model, inputs, *, layers=None, training=False):
         outputs = model(inputs, training=training)
     if not calls:
         raise ValueError(
-            f"The attention layers of {type(model).__name__} {model.name!r} "
-            "that were asked for form no weights, as flash and linear-cost "
-            "attention do not, or were not called."
+            f"The chosen attention layers of {type(model).__name__} "
+            f"{model.name!r} form no weights (flash and linear-cost attention "
+            "form none), or were not called."
         )
     return outputs, AttentionMaps(
         {
@@ -118,16 +115,16 @@ def get_attention_weights(model, inputs, *, layers=None, training=False):
 
 @contextlib.contextmanager
 def _watch(model, layers, calls):
-    """Stand-ins for the methods of all attention layers, for one call."""
+    """Put the stand-ins in place for one call, then the methods back."""
     watched = {}
-    for layer in model._flatten_layers():
+    for layer in flatten_layers(model):
         adapter = adapter_of(layer)
         if adapter is not None:
             watched[layer.path] = layer, adapter
     if not watched:
         raise ValueError(
             f"{type(model).__name__} {model.name!r} has no attention layer "
-            "that is known. `register_attention_adapter` teaches others."
+            "of a known kind. `register_attention_adapter` adds other kinds."
         )
     patched = []
     try:
@@ -157,13 +154,13 @@ def _recorder(path, calls):
 
 
 def _concrete(weights, path, outputs):
-    """A numpy array; inside a traced function the tensor, if it can leave."""
+    """The weights as a NumPy array, or in a traced function as a tensor."""
     graph = _graph(weights)
     if graph is not None and graph is not _graph(tree.flatten(outputs)[0]):
         raise ValueError(
             f"The attention of {path.split('#')[0]!r} runs inside a loop of "
-            "the graph, which its weights cannot leave. Ask the model for "
-            "them, if it has `return_attention_scores`."
+            "the graph, and its weights cannot leave the loop. If the model "
+            "has `return_attention_scores`, ask the model for them."
         )
     return weights if graph is not None else ops.convert_to_numpy(weights)
 
@@ -173,7 +170,7 @@ def _graph(tensor):
 
 
 class MaskLeak(NamedTuple):
-    """Attention where none may be."""
+    """Attention on positions that may not be attended."""
 
     layer: str
     head: int
@@ -190,18 +187,20 @@ class MaskLeak(NamedTuple):
 def check_attention_masks(maps, key_mask=None, *, causal=False, tolerance=1e-6):
     """Find attention on padding, or on the future.
 
-    Rows of padding are not looked at where queries are keys (T = S).
+    Where T = S the queries are taken to be the keys, and the rows of padding
+    are not checked.
 
     Args:
         maps: Mapping of layer path to weights `(B, H, T, S)`.
         key_mask: Bool array `(B, S)`, True at tokens, or a dict of path to
             such an array.
         causal: Whether row t may attend to columns 0 … t only.
-        tolerance: Float, what a row may have there all the same.
+        tolerance: Float, the share of a row that is not yet a leak.
 
     Returns:
-        List of `MaskLeak(layer, head, kind, mass)`, the largest share of a
-        row for each layer, head and kind; empty if there is none.
+        List of `MaskLeak(layer, head, kind, mass)`; `mass` is the largest
+        share of a row. There is one leak for each layer, head and kind that
+        has any.
 
     Raises:
         ValueError: If a mask does not fit its layer.
@@ -233,15 +232,16 @@ def check_attention_masks(maps, key_mask=None, *, causal=False, tolerance=1e-6):
 
 
 class AttentionRecorder(keras.callbacks.Callback):
-    """Records the weights for the same inputs as a model trains.
+    """Records the weights for fixed inputs while a model trains.
 
-    After training, `frames` holds one `AttentionMaps` for each recorded epoch
-    and `epochs` their numbers. Training goes on as without it: nothing
-    random is drawn, no loss changes.
+    After training, `frames` holds one `AttentionMaps` for each recorded
+    epoch, and `epochs` the numbers of these epochs. The recorder draws
+    nothing random and changes no loss.
 
     Args:
-        inputs: What the model is called with.
-        layers: See `get_attention_weights`.
+        inputs: Inputs of the model.
+        layers: A list of paths of layers, or a pattern like `"encoder/*"`.
+            All layers by default.
         every: Positive int, epochs from one frame to the next.
 
     Raises:
@@ -252,8 +252,11 @@ class AttentionRecorder(keras.callbacks.Callback):
         super().__init__()
         if every < 1:
             raise ValueError(f"`every` must be positive. Received: {every}.")
-        self.inputs, self.layers, self.every = inputs, layers, every
-        self.epochs, self.frames = [], []
+        self.inputs = inputs
+        self.layers = layers
+        self.every = every
+        self.epochs = []
+        self.frames = []
 
     def on_epoch_end(self, epoch, logs=None):
         if epoch % self.every == 0:

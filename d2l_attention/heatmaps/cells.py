@@ -7,12 +7,15 @@ import numpy as np
 
 
 def highest(array):
+    """The largest finite entry, the top of a colour scale; 1 if none is > 0."""
     finite = np.ma.masked_invalid(array).compressed()
     return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
 
 
 def new_axes(shape, query_tokens, key_tokens):
-    height, width = (min(max(0.35 * n, 2.0), 12.0) for n in shape)
+    """Axes of a new figure, with room for the cells and the labels."""
+    height = min(max(0.35 * shape[0], 2.0), 12.0)
+    width = min(max(0.35 * shape[1], 2.0), 12.0)
     wide = 0.1 * max(longest_label(query_tokens) - 10, 0)
     high = 0.1 * max(longest_label(key_tokens) - 10, 0)
     _, ax = plt.subplots(
@@ -22,7 +25,7 @@ def new_axes(shape, query_tokens, key_tokens):
 
 
 def draw_cells(ax, weights, cmap, vmin, vmax, max_cells):
-    """The image, and a note of how many weights lie in one of its cells."""
+    """Draw the weights; the image, and a note if its cells are blocks."""
     rows, columns = weights.shape
     pooled, (high, wide) = pool(weights, max_cells)
     image = ax.imshow(
@@ -48,7 +51,7 @@ def draw_cells(ax, weights, cmap, vmin, vmax, max_cells):
 
 
 def turn(ax, query_tokens, key_tokens, rtl):
-    """From right to left; whether queries are then labelled on the right."""
+    """Turn the axes for right-to-left tokens; True if queries are at right."""
     if right_to_left(key_tokens) if rtl == "auto" else rtl:
         ax.invert_xaxis()
     turned = right_to_left(query_tokens) if rtl == "auto" else rtl
@@ -59,24 +62,27 @@ def turn(ax, query_tokens, key_tokens, rtl):
 
 
 def pool(weights, most):
-    """The largest of each block, so that no side has more than `most`."""
-    blocks = [-(-size // most) for size in weights.shape]
-    if blocks == [1, 1]:
-        return weights, blocks
-    missing = [-size % n for size, n in zip(weights.shape, blocks, strict=True)]
+    """The largest weight of each block, at most `most` blocks on a side.
+
+    Also returns the rows and columns of a block.
+    """
+    rows, columns = weights.shape
+    high, wide = -(-rows // most), -(-columns // most)
+    if high == wide == 1:
+        return weights, (high, wide)
     padded = np.pad(
         np.ma.filled(weights, np.nan),
-        [(0, n) for n in missing],
+        [(0, -rows % high), (0, -columns % wide)],
         constant_values=np.nan,
     )
-    rows, columns = (
-        size // n for size, n in zip(padded.shape, blocks, strict=True)
+    blocks = padded.reshape(
+        padded.shape[0] // high, high, padded.shape[1] // wide, wide
     )
-    parts = padded.reshape(rows, blocks[0], columns, blocks[1])
-    return np.ma.masked_invalid(parts).max(axis=(1, 3)), blocks
+    return np.ma.masked_invalid(blocks).max(axis=(1, 3)), (high, wide)
 
 
 def annotate_cells(ax, image, weights, fmt):
+    """Write each weight into its cell, black on light and white on dark."""
     for (t, s), weight in np.ndenumerate(weights):
         if weights[t, s] is not np.ma.masked:
             red, green, blue, _ = image.cmap(image.norm(weight))
@@ -93,7 +99,7 @@ def annotate_cells(ax, image, weights, fmt):
 
 
 def _hatch(ax, shape):
-    # Behind the image: it shows through where the image has no cell.
+    # The hatching lies behind the image and shows where a cell has no colour.
     ax.add_patch(
         Rectangle(
             (-0.5, -0.5),

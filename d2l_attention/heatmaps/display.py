@@ -1,4 +1,4 @@
-"""Figures in a notebook, with a text for those who cannot see them."""
+"""Figures in a notebook, with a text for readers who cannot see them."""
 
 import base64
 import html
@@ -13,15 +13,15 @@ from PIL import Image
 
 
 def display_figure(figure, alt):
-    """Show a figure with a text for those who cannot see it.
+    """Show a figure with a text for readers who cannot see it.
 
-    A notebook keeps the description wherever it is read: it is the `alt` of
-    an `<img>` that holds the picture itself. The figure is closed.
+    The text is the `alt` of an `<img>` that contains the picture itself, so
+    the notebook keeps it wherever it is read. The figure is closed.
 
     Args:
         figure: A `matplotlib.figure.Figure`, `Axes` of one, or an animation,
             shown as a GIF.
-        alt: Str, what the figure shows.
+        alt: Str, a description of what the figure shows.
 
     Returns:
         An object that IPython displays; its `data` is the HTML.
@@ -39,14 +39,14 @@ def display_figure(figure, alt):
 
 
 def to_png(figure, dpi=100):
-    """The bytes of a picture, as few as there can be without loss.
+    """A figure as the bytes of a small PNG, without loss.
 
-    The same figure is the same bytes: there is no date and no version. The
-    figure is closed.
+    The same figure gives the same bytes: the file holds no date and no
+    version. The figure is closed.
     """
     drawn, packed = io.BytesIO(), io.BytesIO()
     with warnings.catch_warnings():
-        # The plot has named the missing font, once; this is once a character.
+        # Drawing has warned of the missing font; this warns for each letter.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(drawn, dpi=dpi, bbox_inches="tight")
     plt.close(figure)
@@ -58,8 +58,13 @@ def _to_gif(animation):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "animation.gif")
         animation.save(path, writer="pillow", dpi=80)
-        plt.close(animation._fig)
+        plt.close(_figure_of(animation))
         return path.read_bytes()
+
+
+def _figure_of(animation):
+    """The figure of an animation; matplotlib has no public name for it."""
+    return animation._fig
 
 
 class _Picture:

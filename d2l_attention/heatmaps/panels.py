@@ -28,32 +28,38 @@ def plot_attention_grid(
 ):
     """A row of heatmaps for each layer, a column for each head.
 
-    All panels share one colour scale, and the colour bar is true for each.
+    All panels share one colour scale, and the colour bar holds for each.
 
     Args:
         weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
             layer path to such an array.
-        query_tokens: List of str, the tokens of the rows. Where there are
-            fewer than rows, what lies behind them (padding) is left out.
-        key_tokens: The same of the columns.
-        tokens: Dict of layer path to a pair of lists, for layers with tokens
-            of their own; the others take the two lists before.
-        layers: Which layers of a mapping: a list of paths, or a pattern like
-            `"decoder/*/cross_attention"`. All by default.
-        heads: List of int; all by default.
+        query_tokens: List of str, the tokens of the rows. Rows behind the
+            last token (padding) are left out.
+        key_tokens: List of str, the tokens of the columns. Columns behind the
+            last token are left out.
+        tokens: Dict of layer path to a pair of lists (query tokens, key
+            tokens), for layers with tokens of their own. Other layers take
+            `query_tokens` and `key_tokens`.
+        layers: A list of paths of a mapping, or a pattern like
+            `"decoder/*/cross_attention"`. All layers by default.
+        heads: List of int; all heads by default.
         sample: Int, which sentence of the batch.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
             dict of path to one.
         figsize: Size of one panel, in inches.
+        cmap: Name of a matplotlib colour map.
+        vmin: Float, lower end of the colour scale.
+        vmax: Float, upper end; defaults to the largest weight shown.
         max_ticks: Int, most labels on an axis; by default as many as fit.
-        cmap, vmin, vmax, rtl: See `plot_attention`.
+        rtl: Whether keys run from right to left, and queries are labelled on
+            the right; "auto" decides by the script of the tokens.
 
     Returns:
         The `matplotlib.figure.Figure`.
 
     Raises:
-        ValueError: If no layer matches, an array has another number of axes,
-            or there are more tokens than rows or columns.
+        ValueError: If no layer matches, an array does not have three or four
+            axes, or there are more tokens than rows or columns.
 
     Warns:
         UserWarning: If a shown row has weight on a column that is left out.
@@ -127,27 +133,29 @@ def animate_attention(
     vmax=None,
     **options,
 ):
-    """A heatmap that moves, over epochs or over the steps of a decoder.
+    """A heatmap that changes over epochs, or over the steps of a decoder.
 
-    All frames share one colour scale. `animation.save("name.gif",
-    writer="pillow")` needs no other program.
+    All frames share one colour scale. Save the animation with
+    `animation.save("name.gif", writer="pillow")`, which needs no other
+    program.
 
     Args:
-        frames: Float array `(frames, T, S)`, a heatmap each, or `(T, S)`,
-            shown row by row, as a decoder writes its tokens.
-        query_tokens, key_tokens: See `plot_attention`.
+        frames: Float array `(frames, T, S)`, one heatmap for each frame; or
+            `(T, S)`, shown row by row, as a decoder writes its tokens.
+        query_tokens: List of T str, from top to bottom.
+        key_tokens: List of S str, from left to right.
         titles: List of str, one for each frame.
         interval: Float, milliseconds from one frame to the next.
         vmin: Float, lower end of the colour scale.
         vmax: Float, upper end; defaults to the largest weight of all frames.
-        **options: Of `plot_attention`.
+        **options: Other arguments of `plot_attention`.
 
     Returns:
         The `matplotlib.animation.FuncAnimation`.
 
     Raises:
-        ValueError: If `frames` has not two or three axes, or titles do not
-            fit it.
+        ValueError: If `frames` does not have two or three axes, or the number
+            of titles is not the number of frames.
     """
     frames = np.asarray(frames, "float64")
     if frames.ndim == 2:

@@ -1,7 +1,7 @@
-"""Heatmaps of attention weights. Matplotlib objects in, matplotlib out.
+"""Heatmaps of attention weights, as objects of matplotlib.
 
-Nothing here calls `show`. Weights are numpy arrays, or whatever numpy can
-read; rows are queries, columns are keys.
+No function here calls `show`. Weights are NumPy arrays, or anything that
+NumPy can read. Rows are queries, columns are keys.
 """
 
 from d2l_attention.heatmaps.cells import (
@@ -13,7 +13,7 @@ from d2l_attention.heatmaps.cells import (
 )
 from d2l_attention.heatmaps.selection import hide, to_numpy
 from d2l_attention.heatmaps.statistics import attention_entropy
-from d2l_attention.heatmaps.tokens import label_axis, readable
+from d2l_attention.heatmaps.tokens import label_axis
 from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +32,7 @@ def show_heatmaps(
 ):
     """A grid of heatmaps under one colour scale.
 
-    The colour bar is true for every panel: all share `vmin` and `vmax`.
+    The colour bar holds for every panel: all share `vmin` and `vmax`.
 
     Source: document 001, attention cues, for the signature.
 
@@ -50,7 +50,7 @@ def show_heatmaps(
         The `matplotlib.figure.Figure`.
 
     Raises:
-        ValueError: If `matrices` has not four axes, or there are fewer
+        ValueError: If `matrices` does not have four axes, or there are fewer
             titles than columns.
     """
     matrices = to_numpy(matrices, "matrices", 4)
@@ -113,10 +113,10 @@ def plot_attention(
 ):
     """One heatmap, labelled with its tokens.
 
-    Cells that may not be attended are hatched, so a weight of 0 and no weight
-    at all look different. Tokens are data: none is read as mathematics.
-    Where there are too many cells to draw, each drawn one is the largest of
-    its neighbours, so that none is lost, and the title says so.
+    Cells that may not be attended are hatched, so that they look different
+    from a weight of 0. Tokens are drawn as they are, never as mathematics.
+    Where there are too many cells to draw, each drawn cell shows the largest
+    weight of a block of cells, and the title says so.
 
     Args:
         weights: Float array `(T, S)`.
@@ -129,19 +129,21 @@ def plot_attention(
         vmax: Float, upper end; defaults to the largest weight.
         max_ticks: Int, most labels on an axis; longer ones are thinned.
         max_cells: Int, most cells drawn on a side.
-        colorbar: Whether to draw one.
+        colorbar: Whether to draw a colour bar.
         title: Str.
         annotate: Whether to write the weights into the cells.
-        fmt: Str, how to write them.
+        fmt: Str, the format of these weights.
         rtl: Whether keys run from right to left, and queries are labelled on
-            the right; "auto" asks the tokens (Arabic, Hebrew …). Before
-            matplotlib 3.11 such words are themselves drawn backwards.
+            the right; "auto" decides by the script of the tokens (Arabic,
+            Hebrew …). Before 3.11, matplotlib draws the letters of such words
+            backwards.
 
     Returns:
         The `matplotlib.axes.Axes`.
 
     Raises:
-        ValueError: If `weights` has not two axes, or tokens do not fit it.
+        ValueError: If `weights` does not have two axes, or the tokens do not
+            fit it.
     """
     weights = to_numpy(weights, "weights", 2)
     rows, columns = weights.shape
@@ -154,9 +156,9 @@ def plot_attention(
     label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
     ax.set(xlabel="keys", ylabel="queries")
     turn(ax, query_tokens, key_tokens, rtl)
-    title = "\n".join(filter(None, (title, note)))
-    if title:
-        ax.set_title(title, parse_math=False)
+    lines = [line for line in (title, note) if line]
+    if lines:
+        ax.set_title("\n".join(lines), parse_math=False)
     if annotate:
         annotate_cells(ax, image, shown, fmt)
     if colorbar:
@@ -173,10 +175,10 @@ def plot_entropy(
     ax=None,
     cmap="viridis",
 ):
-    """How widely each head looks: a row for each layer, a column a head.
+    """How widely each head attends: a row for each layer, a column a head.
 
     Each cell is the mean of `attention_entropy` over all queries that attend
-    to anything.
+    to any key.
 
     Args:
         weights: Mapping of layer path to a float array `(H, T, S)` or
@@ -184,7 +186,7 @@ def plot_entropy(
         mask: Bool array `(T, S)`, `(B, 1, S)` or `(B, T, S)`, True = may
             attend, or a dict of path to one. A query whose row is all False
             does not count.
-        normalize: Whether 1 means an even look at all keys that may be
+        normalize: Whether 1 stands for equal weights on all keys that may be
             attended; otherwise the unit is nats.
         annotate: Whether to write the numbers into the cells.
         ax: Axes to draw on; new ones by default.
@@ -197,15 +199,9 @@ def plot_entropy(
         weights = {"": weights}
     rows = []
     for path, layer in weights.items():
-        layer = np.asarray(layer, "float64")
-        layer = layer[None] if layer.ndim == 3 else layer
         allowed = mask.get(path) if isinstance(mask, dict) else mask
-        if allowed is not None and np.ndim(allowed) == 3:
-            allowed = np.asarray(allowed)[:, None]
-        entropy = attention_entropy(layer, mask=allowed, normalize=normalize)
-        entropy = np.ma.masked_invalid(entropy)
-        rows.append(entropy.mean(axis=(0, 2)).filled(np.nan))
-    table = np.full((len(rows), max(map(len, rows))), np.nan)
+        rows.append(_entropy_of_heads(layer, allowed, normalize))
+    table = np.full((len(rows), max(map(len, rows))), np.nan)  # (layers, H)
     for row, entropies in zip(table, rows, strict=True):
         row[: len(entropies)] = entropies
     ax = plot_attention(
@@ -224,51 +220,15 @@ def plot_entropy(
     return ax
 
 
-def describe_attention(
-    weights, query_tokens=None, key_tokens=None, *, mask=None, top=3
-):
-    """What a heatmap shows, in words, for those who cannot see it.
-
-    Args:
-        weights: Float array `(T, S)`.
-        query_tokens: List of T str.
-        key_tokens: List of S str.
-        mask: Bool array that broadcasts to `(T, S)`, True = may attend.
-        top: Int, how many of the largest weights are named.
-
-    Returns:
-        Str, one sentence or two.
-
-    Raises:
-        ValueError: If `weights` has not two axes, or tokens do not fit it.
-    """
-    weights = to_numpy(weights, "weights", 2)
-    names = []
-    for tokens, size in zip(
-        (query_tokens, key_tokens), weights.shape, strict=True
-    ):
-        tokens = range(size) if tokens is None else tokens
-        if len(tokens) != size:
-            raise ValueError(
-                f"{len(tokens)} tokens do not fit weights of shape "
-                f"{weights.shape}."
-            )
-        names.append([readable(token) for token in tokens])
-    shown = hide(weights, mask)
-    order = np.argsort(-shown.filled(-np.inf), axis=None, kind="stable")
-    largest = [
-        f"“{names[0][t]}” to “{names[1][s]}” {shown[t, s]:.2f}"
-        for t, s in zip(*np.unravel_index(order, shown.shape), strict=True)
-        if shown[t, s] is not np.ma.masked
-    ][:top]
-    text = f"Heatmap of {shown.shape[0]} queries by {shown.shape[1]} keys"
-    if largest:
-        text += (
-            f", weights from {shown.min():.2f} to {shown.max():.2f}. "
-            f"Largest: {', '.join(largest)}"
-        )
-    hidden = np.ma.count_masked(shown)
-    return text + (f". {hidden} cells have no weight." if hidden else ".")
+def _entropy_of_heads(weights, mask, normalize):
+    """Mean entropy of each head, `(H,)`; NaN where no query attends."""
+    weights = np.asarray(weights, "float64")
+    weights = weights[None] if weights.ndim == 3 else weights  # (B, H, T, S)
+    if mask is not None and np.ndim(mask) == 3:
+        mask = np.asarray(mask)[:, None]  # (B, 1, T, S)
+    entropy = attention_entropy(weights, mask=mask, normalize=normalize)
+    entropy = np.ma.masked_invalid(entropy)  # (B, H, T)
+    return entropy.mean(axis=(0, 2)).filled(np.nan)
 
 
 def plot_alignment(
@@ -276,16 +236,16 @@ def plot_alignment(
 ):
     """The weights of a translation under its gold alignment.
 
-    Rows are target tokens, columns source tokens. A sure link is a full
-    frame, a possible one a dashed frame.
+    Rows are target tokens, columns are source tokens. A sure link has a solid
+    frame, a possible link a dotted one.
 
     Args:
-        weights: Float array `(T, S)`; rows and columns behind the tokens
-            (padding) are left out.
-        source_tokens: List of str.
-        target_tokens: List of str, each the token that its row predicts.
+        weights: Float array `(T, S)`; the rows and columns behind the last
+            token (padding) are left out.
+        source_tokens: List of str, the tokens of the columns.
+        target_tokens: List of str, the token that each row predicts.
         sure: Iterable of `(source position, target position)`.
-        possible: Iterable of the same.
+        possible: Iterable of `(source position, target position)`.
         ax: Axes to draw on; new ones by default.
 
     Returns:
@@ -296,23 +256,21 @@ def plot_alignment(
             outside the tokens.
     """
     weights = to_numpy(weights, "weights", 2)
-    size = (len(target_tokens), len(source_tokens))
-    if size[0] > weights.shape[0] or size[1] > weights.shape[1]:
+    t, s = len(target_tokens), len(source_tokens)
+    if t > weights.shape[0] or s > weights.shape[1]:
         raise ValueError(
-            f"{size[0]} target and {size[1]} source tokens do not fit weights "
-            f"of shape {weights.shape}."
+            f"{t} target and {s} source tokens do not fit weights of shape "
+            f"{weights.shape}."
         )
-    ax = plot_attention(
-        weights[: size[0], : size[1]], target_tokens, source_tokens, ax=ax
-    )
+    ax = plot_attention(weights[:t, :s], target_tokens, source_tokens, ax=ax)
     kinds = (("red", "gold", sure, "-"), ("dotted", "possible", possible, ":"))
     notes = []
     for look, kind, links, style in kinds:
         for source, target in sorted(links):
-            if not (0 <= target < size[0] and 0 <= source < size[1]):
+            if not (0 <= target < t and 0 <= source < s):
                 raise ValueError(
-                    f"The link {source}-{target} lies outside {size[1]} "
-                    f"source and {size[0]} target tokens."
+                    f"The link {source}-{target} lies outside {s} source and "
+                    f"{t} target tokens."
                 )
             frame = {"fill": False, "ec": "tab:red", "lw": 1.8, "ls": style}
             ax.add_patch(Rectangle((source - 0.5, target - 0.5), 1, 1, **frame))

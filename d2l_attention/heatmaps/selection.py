@@ -1,4 +1,4 @@
-"""Which weights are shown: of which layers, heads, sentence and tokens."""
+"""The weights to show: which layers, heads, sentence and tokens."""
 
 import fnmatch
 import warnings
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def select_layers(paths, layers=None):
-    """The paths that `layers` names.
+    """The paths that `layers` names or matches.
 
     Args:
         paths: Iterable of str.
@@ -17,7 +17,7 @@ def select_layers(paths, layers=None):
         List of str.
 
     Raises:
-        ValueError: If a named path, or any path of the pattern, is missing.
+        ValueError: If a named path is missing, or no path fits the pattern.
     """
     paths = list(paths)
     if layers is None:
@@ -37,11 +37,11 @@ def select_layers(paths, layers=None):
 def select_maps(
     weights, query_tokens, key_tokens, tokens, layers, heads, sample
 ):
-    """What a function for several maps shows, from its arguments.
+    """The maps that a function for several maps shows, from its arguments.
 
     Returns:
-        Dict of path to `(matrices (H, T, S), query tokens, key tokens)`; the
-        path of weights that are no mapping is `""`.
+        Dict of path to `(matrices (H, T, S), query tokens, key tokens)`. If
+        `weights` is an array and not a mapping, its path is `""`.
     """
     if not hasattr(weights, "items"):
         weights = {"": weights}
@@ -55,6 +55,7 @@ def select_maps(
 
 
 def to_numpy(array, name, num_axes):
+    """A float64 array; refuse an empty one or another number of axes."""
     array = np.asarray(array, dtype="float64")
     if array.ndim != num_axes or not array.size:
         raise ValueError(
@@ -65,7 +66,7 @@ def to_numpy(array, name, num_axes):
 
 
 def hide(weights, mask, path=""):
-    """A masked array without what may not be attended, and without NaN."""
+    """A masked array that hides NaN and the cells that `mask` forbids."""
     if isinstance(mask, dict):
         mask = mask.get(path)
     if mask is not None:
@@ -75,6 +76,7 @@ def hide(weights, mask, path=""):
 
 
 def _heads_of(weights, path, sample, heads):
+    """The chosen heads of one sentence, `(H, T, S)`."""
     weights = np.asarray(weights, dtype="float64")
     if weights.ndim == 4:
         weights = weights[sample]
@@ -83,7 +85,7 @@ def _heads_of(weights, path, sample, heads):
 
 
 def _cut(matrices, query_tokens, key_tokens, path):
-    """Without the rows and columns behind the tokens."""
+    """The matrices up to the last token; a warning if weight is lost."""
     _, rows, columns = matrices.shape
     t = rows if query_tokens is None else len(query_tokens)
     s = columns if key_tokens is None else len(key_tokens)
@@ -96,7 +98,7 @@ def _cut(matrices, query_tokens, key_tokens, path):
     if lost > 1e-3:
         warnings.warn(
             f"Up to {lost:.0%} of a row's attention lies on the {columns - s} "
-            f"columns behind the {s} key tokens, which are left out"
+            f"columns behind the {s} key tokens; these columns are left out"
             + (f" ({path})." if path else "."),
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""What heatmaps say in numbers. Links are (source, target) positions."""
+"""Attention weights in numbers. A link is a pair (source, target)."""
 
 from pathlib import Path
 
@@ -6,7 +6,9 @@ import numpy as np
 
 
 def read_pharaoh(source):
-    """Alignments in the Pharaoh format, a sentence a line: `0-0 1-2 2-1`.
+    """Read alignments in the Pharaoh format, such as `0-0 1-2 2-1`.
+
+    Each line holds the links of one sentence.
 
     Args:
         source: Path of a file, or an iterable of lines.
@@ -15,7 +17,7 @@ def read_pharaoh(source):
         List of sets of `(source position, target position)`.
 
     Raises:
-        ValueError: If a link is not two numbers; with the line's number.
+        ValueError: If a link is not two numbers; the message names the line.
     """
     if isinstance(source, (str, Path)):
         source = Path(source).read_text(encoding="utf-8").splitlines()
@@ -26,8 +28,8 @@ def read_pharaoh(source):
             source_position, dash, target_position = link.partition("-")
             if not (source_position.isdigit() and target_position.isdigit()):
                 raise ValueError(
-                    f"Line {number}: a link is `source-target`, two numbers. "
-                    f"Received: {link!r}."
+                    f"Line {number}: a link must be two numbers, "
+                    f"`source-target`. Received: {link!r}."
                 )
             links.add((int(source_position), int(target_position)))
         alignments.append(links)
@@ -35,29 +37,32 @@ def read_pharaoh(source):
 
 
 def alignment_error_rate(sure, possible, hypothesis):
-    """How far alignments are from gold ones, over a whole corpus.
+    """The error rate of alignments against gold ones, over a whole corpus.
 
         AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
-    Source: Och and Ney (2003), section 6. A are the links of `hypothesis`,
-    S those of `sure`, P those of `possible` and S together.
+    A holds the links of `hypothesis`, S the links of `sure`, and P the links
+    of `sure` and `possible`.
+
+    Source: Och and Ney (2003), section 6.
 
     Args:
-        sure: List of sets of links, one set a sentence.
-        possible: The same for links that are allowed but not asked for, or
-            None where there are none.
-        hypothesis: List of sets of links.
+        sure: List of sets of links, one set for each sentence.
+        possible: List of sets of links that are allowed but not required, or
+            None if there are none.
+        hypothesis: List of sets of links, one set for each sentence.
 
     Returns:
-        Float in [0, 1]; 0 = every sure link found and no wrong one.
+        Float in [0, 1]; 0 = every sure link is found, and no wrong one.
 
     Raises:
-        ValueError: If the lists differ in length or hold no link at all.
+        ValueError: If the lists differ in length, or `sure` and `hypothesis`
+            hold no link.
     """
     possible = sure if possible is None else possible
     if not len(sure) == len(possible) == len(hypothesis):
         raise ValueError(
-            "There must be one set of links a sentence in each list. "
+            "Each list must have one set of links for each sentence. "
             f"Received: {len(sure)} sure, {len(possible)} possible, "
             f"{len(hypothesis)} hypothesis."
         )
@@ -71,22 +76,23 @@ def alignment_error_rate(sure, possible, hypothesis):
 
 
 def alignment_from_attention(weights, *, method="argmax", threshold=0.25):
-    """Links read from attention.
+    """Read links from attention weights.
 
     Args:
         weights: Float array `(T, S)`, rows are target tokens. A row of zeros
             gives no link.
-        method: `"argmax"` links each target token to the source token it
-            attends to most; `"threshold"` every pair whose weight is at least
-            `threshold`; `"intersection"` the pairs that are the largest of
-            their row and of their column.
-        threshold: Float, for that method.
+        method: `"argmax"` links each target token to the source token with
+            the largest weight; `"threshold"` links every pair whose weight is
+            at least `threshold`; `"intersection"` links the pairs whose weight
+            is the largest of both their row and their column.
+        threshold: Float, used by the method of this name.
 
     Returns:
         Set of `(source position, target position)`.
 
     Raises:
-        ValueError: If `weights` has not two axes, or the method is unknown.
+        ValueError: If `weights` does not have two axes, or the method is
+            unknown.
     """
     weights = np.asarray(weights)
     if weights.ndim != 2:
@@ -113,15 +119,16 @@ def alignment_from_attention(weights, *, method="argmax", threshold=0.25):
 
 
 def attention_entropy(weights, *, mask=None, normalize=False):
-    """How widely each query looks: −Σ w ln w, in nats.
+    """How widely each query attends: −Σ w ln w, in nats.
 
-    0 = at one key; ln S = evenly at all S keys.
+    The entropy is 0 if all weight lies on one key, and ln S if all S keys
+    have equal weights.
 
     Args:
         weights: Float array `(…, T, S)` whose rows sum to 1.
         mask: Bool array that broadcasts to `weights`, True = may attend.
-        normalize: Whether to divide by the entropy of an even look at all
-            keys that may be attended, so that 1 is the most there can be.
+        normalize: Whether to divide by the entropy of equal weights on all
+            keys that may be attended, so that the maximum is 1.
 
     Returns:
         Float array `(…, T)`, NaN for queries that attend to nothing.
@@ -137,17 +144,17 @@ def attention_entropy(weights, *, mask=None, normalize=False):
 
 
 def attention_distance(weights, *, mask=None):
-    """How far each query looks: Σ w |t − s|, in tokens.
+    """How far each query attends: Σ w |t − s|, in tokens.
 
     Args:
-        weights: Float array `(…, T, T)` of self-attention, rows summing to 1.
+        weights: Float array `(…, T, T)` of self-attention whose rows sum to 1.
         mask: Bool array that broadcasts to `weights`, True = may attend.
 
     Returns:
         Float array `(…, T)`, NaN for queries that attend to nothing.
 
     Raises:
-        ValueError: If there are not as many keys as queries.
+        ValueError: If the number of keys is not the number of queries.
     """
     weights = _self_attention(weights)
     positions = np.arange(weights.shape[-1])
@@ -156,9 +163,9 @@ def attention_distance(weights, *, mask=None):
 
 
 def attention_rollout(weights, *, residual=0.5):
-    """How much of each input reaches each position, layer upon layer.
+    """How much of each input reaches each position through all layers.
 
-        Ã_l = r I + (1 − r) mean of the heads of layer l, rows made to sum to 1
+        Ã_l = r I + (1 − r) mean of the heads of layer l, rows scaled to sum 1
         rollout_l = Ã_l rollout_(l − 1),  rollout_0 = I
 
     Source: Abnar and Zuidema (2020), arXiv:2005.00928, section 3.
@@ -166,15 +173,14 @@ def attention_rollout(weights, *, residual=0.5):
     Args:
         weights: Mapping or sequence of the layers of one encoder, first to
             last, each a float array `(…, H, T, T)`.
-        residual: Float in [0, 1), r: the share that bypasses attention.
+        residual: Float in [0, 1), the share r that bypasses attention.
 
     Returns:
-        Float array `(L, …, T, T)`; the last, `[-1]`, goes from the top of
-        the model to its input.
+        Float array `(L, …, T, T)`, the rollout after each of the L layers.
 
     Raises:
-        ValueError: If a layer's keys are not its queries, or `residual` is
-            outside [0, 1).
+        ValueError: If a layer has not as many keys as queries, or `residual`
+            is outside [0, 1).
     """
     if not 0 <= residual < 1:
         raise ValueError(f"`residual` must be in [0, 1). Received: {residual}.")
@@ -192,28 +198,28 @@ def attention_rollout(weights, *, residual=0.5):
 def merge_subwords(weights, query_words=None, key_words=None):
     """Weights between words from weights between pieces of words.
 
-    A word is attended to as much as all its pieces together (a sum over
-    keys), and attends as its pieces do on average (a mean over queries), so
-    rows still sum to 1.
+    The weight of a key word is the sum over its pieces; the weights of a
+    query word are the mean over its pieces. Rows still sum to 1.
 
     Args:
         weights: Float array `(…, T, S)`.
-        query_words: For each of T pieces the number of its word, as the
-            `word_ids` of the `tokenizers` library: neighbours of one number
-            are one word, and each None is a word of its own. None: as it is.
-        key_words: The same for the S columns.
+        query_words: List with the number of the word of each of T pieces, as
+            the `word_ids` of the `tokenizers` library. Neighbouring pieces
+            with the same number are one word, and each None is a word of its
+            own. If the list is missing, the rows stay as they are.
+        key_words: The same list for the S columns.
 
     Returns:
         Float array `(…, words, words)`.
 
     Raises:
-        ValueError: If there is not one number for each row or column.
+        ValueError: If a list does not have one number for each row or column.
     """
     weights = np.asarray(weights, "float64")
-    pieces = _membership(key_words, weights.shape[-1], "key")
-    merged = weights @ pieces.T
-    pieces = _membership(query_words, weights.shape[-2], "query")
-    return (pieces / pieces.sum(1, keepdims=True)) @ merged
+    keys = _membership(key_words, weights.shape[-1], "key")
+    queries = _membership(query_words, weights.shape[-2], "query")
+    summed = weights @ keys.T  # (…, T, words)
+    return (queries / queries.sum(1, keepdims=True)) @ summed
 
 
 def _membership(words, size, name):
@@ -235,7 +241,7 @@ def _membership(words, size, name):
 
 
 def _attends(weights, mask):
-    """Which queries attend to anything."""
+    """Whether each query attends to any key."""
     allowed = True if mask is None else np.asarray(mask, bool).any(-1)
     return (weights.sum(-1) > 0) & allowed
 
@@ -244,7 +250,7 @@ def _self_attention(weights):
     weights = np.asarray(weights, "float64")
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
         raise ValueError(
-            "Self-attention has as many keys as queries. Received: weights of "
-            f"shape {weights.shape}."
+            "Self-attention must have as many keys as queries. Received: "
+            f"weights of shape {weights.shape}."
         )
     return weights

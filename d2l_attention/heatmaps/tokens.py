@@ -1,4 +1,4 @@
-"""Tokens as tick labels: any script, never mathematics, never too many."""
+"""Tokens as the labels of an axis, in any script."""
 
 import unicodedata
 import warnings
@@ -22,10 +22,13 @@ _CJK_FONTS = (
 
 
 def label_axis(axis, tokens, size, name, max_ticks):
-    """Label `size` cells with `tokens`, or number them if there are none."""
+    """Label `size` cells with `tokens`, or with numbers if it is None.
+
+    At most `max_ticks` labels are drawn. None is read as mathematics.
+    """
     if tokens is None:
         locator = axis.get_major_locator()
-        if isinstance(locator, MaxNLocator):  # ticks that somebody set stay
+        if isinstance(locator, MaxNLocator):  # keep ticks that were set
             locator.set_params(integer=True)
         return
     tokens = [_short(readable(token)) for token in tokens]
@@ -45,13 +48,13 @@ def label_axis(axis, tokens, size, name, max_ticks):
 
 
 def longest_label(tokens):
-    """How many characters the longest label has."""
+    """The number of characters of the longest label."""
     tokens = () if tokens is None else tokens
     return max((len(_short(readable(token))) for token in tokens), default=0)
 
 
 def readable(token):
-    """A token as text that can be drawn: line ends and the like as signs."""
+    """A token as text that can be drawn: control characters become signs."""
     return "".join(
         _SIGNS.get(char, "\ufffd")
         if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
@@ -64,7 +67,7 @@ _SIGNS = {"\n": "↵", "\t": "→"}
 
 
 def right_to_left(tokens):
-    """Whether most tokens that have a direction run from right to left."""
+    """Whether more tokens run from right to left than from left to right."""
     tokens = () if tokens is None else map(str, tokens)
     directions = [_direction(token) for token in tokens]
     backward = directions.count("R") + directions.count("AL")
@@ -72,7 +75,10 @@ def right_to_left(tokens):
 
 
 def _direction(token):
-    """Of its first letter that has one: `"L"`, `"R"` or `"AL"` (Arabic)."""
+    """Direction of the first letter that has one: `"L"`, `"R"` or `"AL"`.
+
+    `"AL"` is Arabic; a token without such a letter has `""`.
+    """
     for char in token:
         direction = unicodedata.bidirectional(char)
         if direction in ("L", "R", "AL"):
@@ -96,8 +102,8 @@ def _fonts_with_cjk():
     found = [name for name in _CJK_FONTS if name in known]
     if not found:
         warnings.warn(
-            "No font for Chinese or Japanese was found; install one, for "
-            f"instance {_CJK_FONTS[0]}.",
+            "No font for Chinese, Japanese and Korean was found. Install one, "
+            f"such as {_CJK_FONTS[0]}.",
             stacklevel=4,
         )
     return [*matplotlib.rcParams["font.family"], *found[:1]]

@@ -1,25 +1,25 @@
-"""Attention to explore: one page that works offline, also in a notebook.
+"""A page to explore attention: it works offline, also in a notebook.
 
-Tokens are data. They enter the page as text, never as markup or script, and
-the page's own policy forbids every network request.
+Tokens enter the page as text, never as markup or script, and the page's own
+policy forbids every network request.
 """
 
 import base64
 import html
 from importlib import resources
 import json
-import os
-from pathlib import Path
 
+from d2l_attention._atomic import write_whole
+from d2l_attention.heatmaps.describe import describe_attention
 from d2l_attention.heatmaps.display import display_figure
-from d2l_attention.heatmaps.plots import describe_attention, plot_attention
+from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import hide, select_maps
 from d2l_attention.heatmaps.tokens import readable, right_to_left
 import matplotlib
 import numpy as np
 
 LIMIT = 10_000_000  # bytes of a page
-_NO_WEIGHT = 65535
+_NO_WEIGHT = 65535  # the two bytes of a cell that has no weight
 
 
 def view_attention(
@@ -33,17 +33,29 @@ def view_attention(
     sample=0,
     mask=None,
 ):
-    """A page on which one picks layer and head, and reads every cell.
+    """A page on which readers choose layer and head, and read every cell.
 
-    By mouse, by keyboard and by screen reader. In a notebook it shows itself,
-    after a still picture for notebooks that are not trusted.
+    The page works by mouse, by keyboard and by screen reader. In a notebook
+    it shows itself below a still picture, which notebooks that are not
+    trusted show too.
 
-    Weights are kept to 1/65534 of the largest, which the colours go up to;
-    cells that may not be attended are chequered.
+    Weights are rounded to 1/65534 of the largest weight, which is the top of
+    the colour scale. Cells that may not be attended are chequered.
 
     Args:
-        weights, query_tokens, key_tokens, tokens, layers, heads, sample: See
-            `plot_attention_grid`.
+        weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
+            layer path to such an array.
+        query_tokens: List of str, the tokens of the rows. Rows behind the
+            last token (padding) are left out.
+        key_tokens: List of str, the tokens of the columns. Columns behind the
+            last token are left out.
+        tokens: Dict of layer path to a pair of lists (query tokens, key
+            tokens), for layers with tokens of their own. Other layers take
+            `query_tokens` and `key_tokens`.
+        layers: A list of paths of a mapping, or a pattern like
+            `"decoder/*/cross_attention"`. All layers by default.
+        heads: List of int; all heads by default.
+        sample: Int, which sentence of the batch.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
             dict of path to one.
 
@@ -61,15 +73,15 @@ def view_attention(
     if size > LIMIT:
         raise ValueError(
             f"The page would have {size / 1e6:.1f} MB of weights; a page of "
-            f"more than {LIMIT / 1e6:.0f} MB is slow everywhere. Show fewer: "
-            "choose with `layers=` and `heads=`, or give shorter lists of "
-            "tokens, which leave out what lies behind them."
+            f"more than {LIMIT / 1e6:.0f} MB is slow in every browser. Choose "
+            "fewer maps with `layers=` and `heads=`, or give shorter lists of "
+            "tokens; rows and columns behind the last token are left out."
         )
     return AttentionView(maps, heads, mask)
 
 
 class AttentionView:
-    """What `view_attention` returns; a notebook displays it."""
+    """The page that `view_attention` returns; a notebook displays it."""
 
     def __init__(self, maps, heads, mask):
         shown = {
@@ -103,11 +115,11 @@ class AttentionView:
             "layers": layers,
         }
         path, (_, queries, keys) = next(iter(maps.items()))
-        # What a reader of a notebook that is not trusted sees.
+        # The picture that a notebook shows even if it is not trusted.
         self._still = (path, shown[path][0], queries, keys, most)
 
     def to_html(self):
-        """The whole page, as str."""
+        """The whole page, as a str."""
         page = resources.files(__package__) / "viewer.html"
         data = json.dumps(self._data)  # all ASCII
         for char in "<>&":
@@ -116,14 +128,8 @@ class AttentionView:
         return before + data + after
 
     def save(self, path):
-        """Write the page; a file that was there stays until this is whole."""
-        path = Path(path)
-        beside = path.with_name(f"{path.name}.part")
-        try:
-            beside.write_text(self.to_html(), encoding="utf-8")
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        """Write the page; it replaces an old file only when complete."""
+        write_whole(path, self.to_html().encode())
 
     def _repr_html_(self):
         path, weights, queries, keys, most = self._still
@@ -153,7 +159,7 @@ def _names(tokens, size):
 
 
 def _encode(matrices, most):
-    """Two bytes a cell, little end first."""
+    """The weights with two bytes for each cell, low byte first, as base64."""
     levels = np.rint(matrices.filled(0) / most * (_NO_WEIGHT - 1))
     levels = np.where(np.ma.getmaskarray(matrices), _NO_WEIGHT, levels)
     return base64.b64encode(levels.astype("<u2").tobytes()).decode()

@@ -1,13 +1,14 @@
-"""Weights come over from PyTorch's Transformer layers.
+"""Copy weights from PyTorch's Transformer layers.
 
 A state_dict maps names to arrays. PyTorch keeps a kernel as (out, in), Keras
-as (in, out), so each is transposed. PyTorch stacks W_q, W_k and W_v into one
-array. The heads lie alike in both: head h owns features hK … (h + 1)K − 1.
+as (in, out), so each kernel is transposed. PyTorch stacks W_q, W_k and W_v
+into one array. The order of the heads is the same in both: head h owns
+features hK … (h + 1)K − 1.
 
-A state_dict does not tell `nhead`, `activation`, `norm_first` and
-`layer_norm_eps`: the block must be made with the same `num_heads`,
-`activation`, `normalize_first` and `epsilon`. PyTorch has biases unless told
-otherwise, our blocks have them with `use_bias=True`. `batch_first` makes no
+A state_dict does not hold `nhead`, `activation`, `norm_first` and
+`layer_norm_eps`, so you make the block with the same `num_heads`,
+`activation`, `normalize_first` and `epsilon`. PyTorch's layers have biases by
+default; our blocks have them with `use_bias=True`. `batch_first` makes no
 difference to the weights. PyTorch itself is not needed here.
 """
 
@@ -24,40 +25,40 @@ def copy_encoder_layer(block, state_dict):
         linear1.*, linear2.*       ffn: hidden, output
         norm2.*                    ffn_norm
 
-    A layer made with `bias=False` has no biases in its norms either. Ours
-    stay, as zeros. A block that is not built yet is built. Weights change
-    only after every name and shape was found right.
+    A layer made with `bias=False` has no biases in its norms either. The
+    block's norms keep theirs, as zeros. A block that is not built yet is
+    built. The weights change only once every name and shape is known to fit.
 
     Args:
         block: `TransformerEncoderBlock`.
-        state_dict: Dict of the names above to arrays, or to whatever
-            `np.asarray` makes an array of (a tensor on the CPU). Names of a
-            layer in a stack lose their prefix first, such as `"layers.0."`.
+        state_dict: Dict of the names above to arrays, or to anything that
+            `np.asarray` reads, such as a tensor on the CPU. The names of a
+            layer in a stack begin with a prefix such as `"layers.0."`, which
+            you remove first.
 
     Raises:
         ValueError: If `block` is no encoder block, names are missing or
-            unexpected, a shape is wrong, a value holds no numbers, or one of
-            the two sides has biases and the other has not.
+            unexpected, a shape is wrong, a value holds no numbers, or only
+            one of block and layer has biases.
 
     Example:
-
-    >>> import numpy as np
-    >>> from d2l_attention import TransformerEncoderBlock
-    >>> from d2l_attention.models.torch_weights import copy_encoder_layer
-    >>> shapes = {  # of TransformerEncoderLayer(12, 3, 20, bias=False)
-    ...     "self_attn.in_proj_weight": (36, 12),
-    ...     "self_attn.out_proj.weight": (12, 12),
-    ...     "linear1.weight": (20, 12),
-    ...     "linear2.weight": (12, 20),
-    ...     "norm1.weight": (12,),
-    ...     "norm2.weight": (12,),
-    ... }
-    >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
-    >>> block = TransformerEncoderBlock(12, num_heads=3, ffn_dim=20)
-    >>> copy_encoder_layer(block, state_dict)
-    >>> kernel, _ = block.ffn.get_weights()
-    >>> kernel.shape, float(kernel[0, 0])
-    ((12, 20), 0.5)
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerEncoderBlock
+        >>> from d2l_attention.models.torch_weights import copy_encoder_layer
+        >>> shapes = {  # of TransformerEncoderLayer(12, 3, 20, bias=False)
+        ...     "self_attn.in_proj_weight": (36, 12),
+        ...     "self_attn.out_proj.weight": (12, 12),
+        ...     "linear1.weight": (20, 12),
+        ...     "linear2.weight": (12, 20),
+        ...     "norm1.weight": (12,),
+        ...     "norm2.weight": (12,),
+        ... }
+        >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
+        >>> block = TransformerEncoderBlock(12, num_heads=3, ffn_dim=20)
+        >>> copy_encoder_layer(block, state_dict)
+        >>> kernel, _ = block.ffn.get_weights()
+        >>> kernel.shape, float(kernel[0, 0])
+        ((12, 20), 0.5)
     """
     _check_block(block, "Encoder", ["self_attention"])
     if not block.built:
@@ -84,46 +85,46 @@ def copy_decoder_layer(block, state_dict):
         linear1.*, linear2.*       ffn: hidden, output
         norm3.*                    ffn_norm
 
-    PyTorch's layer sees later tokens unless it is given a `tgt_mask`. Our
-    block never does. A layer made with `bias=False` has no biases in its
-    norms either. Ours stay, as zeros. A block that is not built yet is built,
-    for keys of `dim` features. Weights change only after every name and
-    shape was found right.
+    PyTorch's layer attends to later tokens unless it is given a `tgt_mask`.
+    Our block never does. A layer made with `bias=False` has no biases in its
+    norms either. The block's norms keep theirs, as zeros. A block that is not
+    built yet is built, for keys of `dim` features. The weights change only
+    once every name and shape is known to fit.
 
     Args:
         block: `TransformerDecoderBlock`.
-        state_dict: Dict of the names above to arrays, or to whatever
-            `np.asarray` makes an array of (a tensor on the CPU). Names of a
-            layer in a stack lose their prefix first, such as `"layers.0."`.
+        state_dict: Dict of the names above to arrays, or to anything that
+            `np.asarray` reads, such as a tensor on the CPU. The names of a
+            layer in a stack begin with a prefix such as `"layers.0."`, which
+            you remove first.
 
     Raises:
         ValueError: If `block` is no decoder block or was built for keys of
             another size than its queries, names are missing or unexpected, a
-            shape is wrong, a value holds no numbers, or one of the two sides
-            has biases and the other has not.
+            shape is wrong, a value holds no numbers, or only one of block and
+            layer has biases.
 
     Example:
-
-    >>> import numpy as np
-    >>> from d2l_attention import TransformerDecoderBlock
-    >>> from d2l_attention.models.torch_weights import copy_decoder_layer
-    >>> shapes = {  # of TransformerDecoderLayer(12, 3, 20, bias=False)
-    ...     "self_attn.in_proj_weight": (36, 12),
-    ...     "self_attn.out_proj.weight": (12, 12),
-    ...     "multihead_attn.in_proj_weight": (36, 12),
-    ...     "multihead_attn.out_proj.weight": (12, 12),
-    ...     "linear1.weight": (20, 12),
-    ...     "linear2.weight": (12, 20),
-    ...     "norm1.weight": (12,),
-    ...     "norm2.weight": (12,),
-    ...     "norm3.weight": (12,),
-    ... }
-    >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
-    >>> block = TransformerDecoderBlock(12, num_heads=3, ffn_dim=20)
-    >>> copy_decoder_layer(block, state_dict)
-    >>> kernel, _ = block.ffn.get_weights()
-    >>> kernel.shape, float(kernel[0, 0])
-    ((12, 20), 0.5)
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerDecoderBlock
+        >>> from d2l_attention.models.torch_weights import copy_decoder_layer
+        >>> shapes = {  # of TransformerDecoderLayer(12, 3, 20, bias=False)
+        ...     "self_attn.in_proj_weight": (36, 12),
+        ...     "self_attn.out_proj.weight": (12, 12),
+        ...     "multihead_attn.in_proj_weight": (36, 12),
+        ...     "multihead_attn.out_proj.weight": (12, 12),
+        ...     "linear1.weight": (20, 12),
+        ...     "linear2.weight": (12, 20),
+        ...     "norm1.weight": (12,),
+        ...     "norm2.weight": (12,),
+        ...     "norm3.weight": (12,),
+        ... }
+        >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
+        >>> block = TransformerDecoderBlock(12, num_heads=3, ffn_dim=20)
+        >>> copy_decoder_layer(block, state_dict)
+        >>> kernel, _ = block.ffn.get_weights()
+        >>> kernel.shape, float(kernel[0, 0])
+        ((12, 20), 0.5)
     """
     _check_block(block, "Decoder", ["self_attention", "cross_attention"])
     if not block.built:
@@ -140,6 +141,7 @@ def copy_decoder_layer(block, state_dict):
 
 
 def _check_block(block, kind, wanted):
+    """Refuse a block whose attention layers are not the wanted ones."""
     attentions = ("self_attention", "cross_attention")
     if [name for name in attentions if hasattr(block, name)] != wanted:
         raise ValueError(
@@ -148,14 +150,15 @@ def _check_block(block, kind, wanted):
         )
 
 
-# Places: a name of PyTorch, and our variables that lie in its array, stacked.
+# The next four functions return a dict: a name of PyTorch → the list of our
+# variables that PyTorch stacks into the array of this name.
 
 
 def _attention(name, layer):
-    stacked = (layer.query_layer, layer.key_layer, layer.value_layer)
+    layers = (layer.query_layer, layer.key_layer, layer.value_layer)
     return {
-        f"{name}.in_proj_weight": [x.kernel for x in stacked],
-        f"{name}.in_proj_bias": [x.bias for x in stacked],
+        f"{name}.in_proj_weight": [x.kernel for x in layers],
+        f"{name}.in_proj_bias": [x.bias for x in layers],
         **_dense(f"{name}.out_proj", layer.output_layer),
     }
 
@@ -177,7 +180,7 @@ def _norm(name, add_norm):
 
 
 def _copy(places, state_dict, kind, use_bias):
-    """Check everything, then assign."""
+    """Check every name and shape, then assign."""
     wanted = {n: v for n, v in places.items() if use_bias or not _is_bias(n)}
     _check_names(wanted, state_dict, kind, use_bias)
     arrays = _read(wanted, state_dict)
@@ -187,7 +190,7 @@ def _copy(places, state_dict, kind, use_bias):
             variable.assign(part.T)
     for name in places.keys() - wanted.keys():
         for variable in places[name]:
-            if variable is not None:  # a norm's beta: ours always has one
+            if variable is not None:  # the beta of a norm always exists
                 variable.assign(np.zeros(variable.shape))
 
 
@@ -196,6 +199,7 @@ def _is_bias(name):
 
 
 def _check_names(wanted, state_dict, kind, use_bias):
+    """Refuse names that are missing or unexpected."""
     biases = sorted(filter(_is_bias, state_dict))
     if bool(biases) != use_bias:
         raise ValueError(
@@ -206,14 +210,13 @@ def _check_names(wanted, state_dict, kind, use_bias):
     unexpected = sorted(state_dict.keys() - wanted.keys())
     if missing or unexpected:
         raise ValueError(
-            "The state_dict is not that of a "
-            f"torch.nn.Transformer{kind}Layer. Received: missing {missing}, "
-            f"unexpected {unexpected}."
+            f"The state_dict is of no torch.nn.Transformer{kind}Layer. "
+            f"Received: missing {missing}, unexpected {unexpected}."
         )
 
 
 def _read(wanted, state_dict):
-    """The arrays by name, each of the shape that PyTorch gives it."""
+    """Dict of name to array, each of the shape that PyTorch gives it."""
     arrays, wrong = {}, []
     for name, variables in wanted.items():
         array, shape = _array(name, state_dict[name]), _shape(variables)
@@ -228,6 +231,7 @@ def _read(wanted, state_dict):
 
 
 def _array(name, value):
+    """A value as an array of float64."""
     try:
         return np.asarray(value, "float64")
     except (RuntimeError, TypeError, ValueError) as error:
@@ -238,7 +242,7 @@ def _array(name, value):
 
 
 def _shape(variables):
-    """(out, in) or (out,), of all stacked variables together."""
+    """PyTorch's shape of the stacked variables: (out, in) or (out,)."""
     shapes = [tuple(variable.shape) for variable in variables]
     if len({*shapes}) > 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Who takes part in a training, and which of them this is: `TF_CONFIG`."""
+"""The workers of a training, and which of them this process is."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from d2l_attention.train.launch import check_port
 from d2l_attention.train.run_folder import RunError
 import tensorflow as tf
 
-# What a worker gets to see when another one is gone.
+# The errors that a worker sees when another worker is gone.
 LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -20,11 +20,15 @@ LOST = (
 
 
 def read_cluster():
-    """The workers' addresses, and this one's index; `([], 0)` when alone.
+    """Read `TF_CONFIG`.
+
+    Returns:
+        List of the workers' addresses, and the index of this worker. A
+        process that runs alone gets `([], 0)`.
 
     Raises:
-        RunError: If `TF_CONFIG` tells anything but one list of workers. Of a
-            chief, a parameter server or an evaluator nothing is known here.
+        RunError: If `TF_CONFIG` is not one list of workers. A chief, a
+            parameter server or an evaluator is refused.
     """
     text = os.environ.get("TF_CONFIG", "").strip()
     if text in ("", "{}"):
@@ -43,15 +47,23 @@ def read_cluster():
         fits = False
     if not fits:
         raise RunError(
-            'TF_CONFIG must be as {"cluster": {"worker": ["host:port", …]}, '
-            '"task": {"type": "worker", "index": 0}}, each address once. '
+            'TF_CONFIG must look like {"cluster": {"worker": ["host:port", '
+            '…]}, "task": {"type": "worker", "index": 0}}, with no address '
+            "twice. "
             f"Received: {text}"
         )
     return addresses, index
 
 
 def make_strategy(addresses, index):
-    """One process's GPUs, or all workers'.
+    """The strategy over all workers, or over the GPUs of one process.
+
+    Args:
+        addresses: List of str, the addresses of all workers; empty = alone.
+        index: Int, position of this worker among them.
+
+    Returns:
+        A `tf.distribute.Strategy`.
 
     Raises:
         RunError: If this worker cannot listen on its own address.
@@ -70,10 +82,17 @@ def make_strategy(addresses, index):
 
 
 def check_same(strategy, step):
-    """Refuse workers that would go on from different steps.
+    """Refuse to train where the workers would continue from different steps.
+
+    All steps are equal where (number of workers) Σ step² = (Σ step)².
+
+    Args:
+        strategy: A `tf.distribute.Strategy`.
+        step: Int, the step of this worker's checkpoint; 0 without one.
 
     Raises:
-        RunError: If they read different checkpoints, or some of them none.
+        RunError: If the workers read different checkpoints, or some workers
+            found none.
     """
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return
@@ -81,12 +100,12 @@ def check_same(strategy, step):
     number, total, squares = strategy.reduce("SUM", numbers, axis=None).numpy()
     if number * squares != total**2:
         raise RunError(
-            f"This worker goes on from step {step}, others from another. Is "
-            "the run folder the same for all of them?"
+            f"This worker goes on from step {step}, others from another. Do "
+            "all workers use the same run folder?"
         )
 
 
 def reason(error):
-    """The line of TensorFlow's long message that tells what happened."""
+    """The line of TensorFlow's long message that says what happened."""
     lines = error.message.strip().splitlines() or [type(error).__name__]
     return next((line for line in lines[1:] if "aborted" in line), lines[0])

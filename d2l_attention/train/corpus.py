@@ -1,4 +1,4 @@
-"""The corpus of a run as ids, and the order of its batches."""
+"""The sentence pairs of a run as ids, and the order of the batches."""
 
 from d2l_attention.datasets import load_pairs, make_vectorizers, pairs_to_ids
 from d2l_attention.train.run_folder import RunError
@@ -6,7 +6,15 @@ import numpy as np
 
 
 class Corpus:
-    """Ids of a corpus's splits, its vocabularies, and the order of batches."""
+    """The splits of a corpus as ids, its vocabularies and its batches.
+
+    Args:
+        settings: `Settings`.
+
+    Raises:
+        DataError: If the file of the corpus is unusable or too small.
+        RunError: If the training pairs do not fill one batch.
+    """
 
     def __init__(self, settings):
         self.pairs = load_pairs(
@@ -20,21 +28,35 @@ class Corpus:
         self.vectorizers = make_vectorizers(
             self.pairs.train, settings.vocab_size, settings.min_frequency
         )
-        self.train, self.validation = (
-            pairs_to_ids(split, self.vectorizers, settings.max_length)
-            for split in (self.pairs.train, self.pairs.validation)
+        self.train = pairs_to_ids(
+            self.pairs.train, self.vectorizers, settings.max_length
+        )
+        self.validation = pairs_to_ids(
+            self.pairs.validation, self.vectorizers, settings.max_length
         )
         self.seed = settings.seed
         self.batch_size = settings.batch_size
         self.steps_per_epoch = len(self.pairs.train) // self.batch_size
         if self.steps_per_epoch == 0:
             raise RunError(
-                f"{len(self.pairs.train)} training pairs make no batch of "
-                f"{self.batch_size}."
+                f"The training pairs make no batch of {self.batch_size}. "
+                f"Received: {len(self.pairs.train)} pairs."
             )
 
     def batches(self, first, last):
-        """Those of steps `first` … `last` − 1."""
+        """The batches of steps `first` … `last` − 1.
+
+        Each epoch has its own order of the pairs. It depends on the seed and
+        the epoch alone, so a run that continues sees the same batches.
+
+        Args:
+            first: Int, the first step.
+            last: Int, the step behind the last.
+
+        Yields:
+            The step, and the int32 arrays `(batch_size, max_length)` of
+            sources and `(batch_size, max_length + 2)` of targets.
+        """
         epoch = None
         for step in range(first, last):
             if step // self.steps_per_epoch != epoch:

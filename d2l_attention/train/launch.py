@@ -1,4 +1,4 @@
-"""Several workers on this machine, each a process of its own."""
+"""Several workers on this machine, each in its own process."""
 
 import json
 import os
@@ -10,12 +10,12 @@ import time
 
 import tensorflow as tf
 
-GRACE = 20  # seconds for the others to end by themselves
-LOST_PEERS = 3  # exit status of a worker whose others are gone
+GRACE = 20  # seconds in which the other workers may end by themselves
+LOST_PEERS = 3  # exit status of a worker that lost another worker
 
 
 def free_ports(number):
-    """Ports that nobody listens on now."""
+    """A list of ports that nobody listens on now."""
     sockets = [socket.socket() for _ in range(number)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))
@@ -26,37 +26,45 @@ def free_ports(number):
 
 
 def check_port(address):
-    """Refuse an address on which somebody listens already.
+    """Refuse an address that is already in use.
+
+    Args:
+        address: Str, `"host:port"`.
 
     Raises:
-        OSError: If it cannot be taken.
+        OSError: If this process cannot listen on the address.
     """
     host, port = address.rsplit(":", 1)
     with socket.socket() as one:
-        if os.name != "nt":  # a port of a run that just ended is free
+        if os.name != "nt":  # reuse the port of a run that just ended
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         local = host in ("127.0.0.1", "localhost")
         one.bind((host if local else "", int(port)))
 
 
 def run_workers(number, arguments):
-    """Start `number` workers with the same arguments; wait for all.
+    """Start workers with the same arguments, and wait for all of them.
 
-    When one fails, the others get some seconds to notice and are stopped.
+    When one worker fails, the others have `GRACE` seconds to notice. Then
+    they are stopped.
+
+    Args:
+        number: Int, number of workers.
+        arguments: List of str, the arguments of the command `train`.
 
     Returns:
-        0, or the exit status of the one that failed.
+        0, or the exit status of the worker that failed.
     """
     addresses = [f"127.0.0.1:{port}" for port in free_ports(number)]
     threads = max((os.cpu_count() or 1) // number, 1)
-    command = [sys.executable, "-m", "d2l_attention.train", *arguments]
+    command = [sys.executable, "-m", "d2l_attention", "train", *arguments]
     workers = []
     try:
         for index in range(number):
             task = {"type": "worker", "index": index}
             cluster = {"cluster": {"worker": addresses}, "task": task}
             environment = {
-                "TF_CPP_MIN_LOG_LEVEL": "2",  # many lines from each
+                "TF_CPP_MIN_LOG_LEVEL": "2",  # else each logs many lines
                 **os.environ,
                 "TF_CONFIG": json.dumps(cluster),
                 "D2L_ATTENTION_THREADS": str(threads),
@@ -65,7 +73,7 @@ def run_workers(number, arguments):
             worker = subprocess.Popen(
                 [*command, "--workers=1"],
                 env=environment,
-                stdin=subprocess.PIPE,  # see `end_with_launcher`
+                stdin=subprocess.PIPE,  # its end tells: `end_with_launcher`
             )
             workers.append(worker)
         return _wait(workers)
@@ -79,7 +87,8 @@ def run_workers(number, arguments):
 def end_with_launcher():
     """End this worker when the process that started it is gone.
 
-    Then its standard input ends, on every system and however it was killed.
+    The worker's standard input ends at that moment, on every system and
+    however the launcher was killed.
     """
 
     def watch():
@@ -90,7 +99,7 @@ def end_with_launcher():
 
 
 def _gpu_of(index, number):
-    """A GPU of its own for each worker, or none for all."""
+    """One GPU for each worker. With too few GPUs, no worker has one."""
     if len(tf.config.list_physical_devices("GPU")) < number:
         return ""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -98,16 +107,17 @@ def _gpu_of(index, number):
 
 
 def _wait(workers):
+    """Wait for all workers; 0, or the exit status of the one that failed."""
     while True:
         codes = [worker.poll() for worker in workers]
         failed = [i for i, code in enumerate(codes) if code not in (None, 0)]
         if failed:
-            # One that only lost the others may end in the same moment.
+            # A worker that lost this one may end in the same moment.
             first = min(failed, key=lambda i: codes[i] == LOST_PEERS)
             print(
-                f"Worker {first} ended with status {codes[first]}; the others "
-                "are being stopped. The same command goes on from the last "
-                "checkpoint.",
+                f"Worker {first} ended with status {codes[first]}; the other "
+                "workers are being stopped. The same command goes on from the "
+                "last checkpoint.",
                 file=sys.stderr,
             )
             deadline = time.monotonic() + GRACE

@@ -1,10 +1,10 @@
-"""The training loop: the same losses from one worker or several.
+"""The training loop, with the same losses from one worker or several.
 
-    loss     = Σ over the global batch of −log p(token) / its tokens
-    gradient = Σ over workers of their part's gradient
+    loss     = Σ over the global batch of −log p(token) / number of tokens
+    gradient = Σ over workers of the gradient of the worker's part
 
 Every worker draws the same order of the pairs and takes its part of each
-batch, so that what a run learns does not depend on how many there are.
+batch. So the number of workers does not change what a run learns.
 """
 
 import re
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 class Trainer:
-    """A model, its optimizer and one step of them, under a strategy.
+    """A model and its optimizer under a strategy, and one step of training.
 
     Args:
         settings: `Settings`.
@@ -66,9 +66,10 @@ class Trainer:
         )
 
     def variables(self):
-        """By name: what the state of a training is made of.
+        """Dict of name to variable: the model's and the optimizer's.
 
-        Without the numbers that Keras adds to the second model of a process.
+        The names lack the numbers that Keras adds to the second model of a
+        process. So another process finds the same names.
         """
         both = (*self.model.variables, *self.optimizer.variables)
         return {
@@ -77,11 +78,17 @@ class Trainer:
         }
 
     def restore(self, arrays):
+        """Assign the arrays of a checkpoint to `variables`.
+
+        Args:
+            arrays: Dict of name to array.
+
+        Raises:
+            RunError: If names or shapes differ; then nothing is assigned.
+        """
         variables = self.variables()
-        shapes, found = (
-            {name: tuple(x.shape) for name, x in some.items()}
-            for some in (variables, arrays)
-        )
+        shapes = {name: tuple(x.shape) for name, x in variables.items()}
+        found = {name: tuple(x.shape) for name, x in arrays.items()}
         if shapes != found:
             differ = {*shapes.items()} ^ {*found.items()}
             raise RunError(
@@ -97,7 +104,15 @@ class Trainer:
         return all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
 
     def step(self, source, target):
-        """The loss of a global batch, and the model one step further."""
+        """Train on one global batch.
+
+        Args:
+            source: Int array `(B, S)`, padded with 0.
+            target: Int array `(B, T + 1)`, between the start and end tokens.
+
+        Returns:
+            Float, the mean loss of a token before the step.
+        """
         tokens = np.float32((target[:, 1:] != 0).sum())
         batch = source, target[:, :-1], target[:, 1:]
 
@@ -110,10 +125,9 @@ class Trainer:
         return float(self._step(parts, tf.constant(tokens)))
 
     def _sum_of_losses(self, source, target, labels, training=False):
-        logits = self.model(
-            {"source": source, "target": target}, training=training
-        )
-        losses = self.loss(labels, logits)
+        inputs = {"source": source, "target": target}
+        logits = self.model(inputs, training=training)  # (B, T, vocab_size)
+        losses = self.loss(labels, logits)  # (B, T)
         return tf.reduce_sum(losses * tf.cast(labels != 0, losses.dtype))
 
     def _gradients_of_part(self, source, target, labels, tokens):
@@ -130,16 +144,15 @@ class Trainer:
             context = tf.distribute.get_replica_context()
             return context.all_reduce("SUM", [loss, *gradients])
 
-        # Clipping and the update know the gradient of the whole batch.
-        loss, *gradients = (
-            self.strategy.experimental_local_results(x)[0]
-            for x in self.strategy.run(of_replica, args=(parts,))
-        )
+        sums = self.strategy.run(of_replica, args=(parts,))
+        local = self.strategy.experimental_local_results
+        loss, *gradients = [local(x)[0] for x in sums]
+        # The optimizer clips the gradient of the whole batch.
         self.optimizer.apply(gradients, self.model.trainable_variables)
         return loss
 
     def validation_loss(self, batch_size=250):
-        """Mean loss of a token of the validation split."""
+        """The mean loss of a token of the validation split, a float."""
         source, target = self.corpus.validation
         total, tokens = 0.0, 0
         for i in range(0, len(source), batch_size):
@@ -157,6 +170,7 @@ class Trainer:
 
 
 def _optimizer(settings, steps_per_epoch):
+    """Adam; its rate rises linearly, then falls along a cosine."""
     warmup, peak = settings.warmup_steps, settings.learning_rate
     rate = keras.optimizers.schedules.CosineDecay(
         0.0 if warmup else peak,
@@ -172,21 +186,22 @@ def _optimizer(settings, steps_per_epoch):
 
 
 def train(trainer, folder, *, chief, checkpoint_every, log_every):
-    """From the last checkpoint, or the beginning, to the end.
+    """Train from the last checkpoint, or from the beginning, to the end.
 
     Args:
         trainer: `Trainer`.
         folder: `RunFolder`; only the chief writes to it.
         chief: Whether this worker is the first.
         checkpoint_every: Int, steps between two checkpoints.
-        log_every: Int, steps of which the history keeps one mean loss.
+        log_every: Int, steps between two rows of the history. A row holds
+            the mean loss since the row before.
 
     Returns:
-        Number of steps that were made now.
+        Int, number of steps made by this call.
 
     Raises:
-        RunError: If the loss or a weight is no longer a finite number; the
-            last checkpoint before that is kept.
+        RunError: If the loss or a weight becomes NaN or infinite. The last
+            checkpoint before that is kept.
     """
     corpus = trainer.corpus
     per_epoch = corpus.steps_per_epoch
@@ -209,7 +224,7 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
     saved = first
 
     def stop(where, what):
-        """The same for all workers: they see the same loss and weights."""
+        """All workers stop here: they see the same loss and weights."""
         kept = (
             f"The checkpoint of step {saved} is kept"
             if saved

@@ -1,46 +1,49 @@
-"""A folder of one run, in which nothing is ever half-written."""
+"""The folder of a run, in which no file is ever half-written."""
 
 import csv
 import hashlib
 import io
 import json
-import os
 from pathlib import Path
-import uuid
 
+from d2l_attention._atomic import is_unfinished, write_whole
 import numpy as np
 
 
 class RunError(Exception):
-    """Why a run cannot begin, go on or be read; nothing was overwritten."""
+    """A run cannot begin, go on or be read. Nothing was overwritten."""
 
 
 class RunFolder:
     """Settings, checkpoint, history and results of one run.
 
-    Each file is written beside its place and renamed, so that a reader, or
-    the next start, finds the old one or the new one and nothing between.
+    Each file is written beside its place and renamed. A reader, or the next
+    start, finds the old file or the new file, never a part of one.
 
     Args:
-        path: The folder; made where there is none.
+        path: The folder. `open` makes it where there is none.
     """
 
     def __init__(self, path):
         self.path = Path(path)
 
     def check(self, identity):
-        """Whether a run of these settings may begin or go on here.
+        """Refuse the folder if a run of these settings has no place in it.
+
+        Args:
+            identity: Dict, `Settings.identity()`.
 
         Raises:
-            RunError: If there is a run of other settings, or something else.
+            RunError: If the folder holds a run of other settings, or files
+                of something else.
         """
         if self._at("settings.json").exists():
             self._check_settings(identity)
-        # Another worker of the same run may have written its settings now.
+        # Another worker of the same run may be writing its settings now.
         elif self.path.exists() and (
             not self.path.is_dir()
             or any(
-                entry.name != "settings.json" and not _is_beside(entry)
+                entry.name != "settings.json" and not is_unfinished(entry)
                 for entry in self.path.iterdir()
             )
         ):
@@ -49,18 +52,22 @@ class RunFolder:
             )
 
     def open(self, identity):
-        """Take the folder for a run of these settings, or continue it.
+        """Take the folder for a run of these settings, new or continued.
+
+        Args:
+            identity: Dict, `Settings.identity()`.
 
         Raises:
-            RunError: As `check`, or if the folder cannot be made.
+            RunError: If the folder holds a run of other settings or files of
+                something else, or cannot be made.
         """
         self.check(identity)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"Could not make {self.path}: {error}") from error
-        for entry in filter(_is_beside, self.path.iterdir()):
-            entry.unlink()  # of a write that was killed
+        for entry in filter(is_unfinished, self.path.iterdir()):
+            entry.unlink()  # left by a write that was killed
         if not self._at("settings.json").exists():
             self.write_json("settings.json", identity)
 
@@ -81,21 +88,19 @@ class RunFolder:
             )
 
     def write(self, name, data):
-        """Bytes, all or none."""
-        target = self._at(name)
-        beside = target.with_name(f".{name}.{uuid.uuid4().hex}.part")
+        """Write bytes to a file, all or none.
+
+        Args:
+            name: Str, name of the file in the folder.
+            data: Bytes.
+
+        Raises:
+            RunError: If they cannot be written; the old file stays.
+        """
         try:
-            with open(beside, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
+            write_whole(self._at(name), data)
         except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise RunError(
-                f"Could not write {target}: {error}. What was there before "
-                "is unchanged."
-            ) from error
+            raise RunError(str(error)) from error
 
     def write_json(self, name, value):
         text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -117,7 +122,15 @@ class RunFolder:
         self.write(name, text.getvalue().encode())
 
     def save_checkpoint(self, arrays, position):
-        """Arrays by name, and where the run stands (anything for JSON)."""
+        """Save the state of a run.
+
+        Args:
+            arrays: Dict of name to array.
+            position: Where the run stands, anything that JSON can hold.
+
+        Raises:
+            RunError: If the file cannot be written; the old one stays.
+        """
         payload = io.BytesIO()
         text = np.frombuffer(json.dumps(position).encode(), "uint8")
         np.savez(payload, **{"": text}, **arrays)
@@ -125,10 +138,15 @@ class RunFolder:
         self.write("checkpoint", self._digest(payload) + payload)
 
     def load_checkpoint(self):
-        """`(arrays, position)`, or None before the first one.
+        """Read the state of a run.
+
+        Returns:
+            `(arrays, position)` as in `save_checkpoint`; None if there is no
+            checkpoint yet.
 
         Raises:
-            RunError: If the file is damaged, of another run or no checkpoint.
+            RunError: If the file is damaged, is a checkpoint of another run,
+                or is no checkpoint.
         """
         path = self._at("checkpoint")
         if not path.exists():
@@ -141,22 +159,18 @@ class RunFolder:
         if self._digest(payload) != digest:
             raise RunError(
                 f"{path} is damaged, or no checkpoint of a run of these "
-                "settings. It was left as it is; move it away to begin anew."
+                "settings. The file was left as it is. Move it away to begin "
+                "anew."
             )
         with np.load(io.BytesIO(payload)) as found:
             arrays = {name: found[name] for name in found.files}
         return arrays, json.loads(arrays.pop("").tobytes())
 
     def _digest(self, payload):
-        """Of the settings too: a checkpoint belongs to its run."""
+        """A checksum that includes the settings, which name the run."""
         path = self._at("settings.json")
         settings = path.read_bytes() if path.exists() else b""
         return hashlib.sha256(settings + payload).hexdigest().encode()
 
     def _at(self, name):
         return self.path / name
-
-
-def _is_beside(entry):
-    """Whether a path is of a file that is being written, or never was."""
-    return entry.name.startswith(".") and entry.name.endswith(".part")

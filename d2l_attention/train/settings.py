@@ -1,4 +1,4 @@
-"""What a run is: everything that decides its result."""
+"""The settings of a run: everything that decides its result."""
 
 import argparse
 import dataclasses
@@ -6,11 +6,11 @@ import hashlib
 import math
 from pathlib import Path
 
-from d2l_attention.bahdanau import BahdanauSeq2Seq
 from d2l_attention.datasets import files
-from d2l_attention.rnnsearch import RNNSearch
+from d2l_attention.models.bahdanau import BahdanauSeq2Seq
+from d2l_attention.models.rnnsearch import RNNSearch
+from d2l_attention.models.transformer import Transformer
 from d2l_attention.train.run_folder import RunError
-from d2l_attention.transformer import Transformer
 
 MODELS = {
     "bahdanau": BahdanauSeq2Seq,
@@ -23,11 +23,14 @@ MIXED_PRECISION = ("float16", "bfloat16")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Of a model, a corpus and a training; two runs with the same are equal.
+    """Everything that decides what a run learns.
 
-    How often to log and save is not among them, nor is the number of workers:
-    without dropout it changes a result by no more than rounding (with it, all
-    workers draw the same masks for their parts).
+    Two runs with equal settings give equal results. How often a run logs and
+    saves is no setting. Neither is the number of workers: without dropout it
+    changes a result by no more than rounding. (With dropout, all workers draw
+    the same masks for their parts.)
+
+    Each field has one line of help in `HELP`.
     """
 
     model: str = "transformer"
@@ -52,7 +55,7 @@ class Settings:
     xla: bool = False
 
     def identity(self):
-        """Dict of the settings, with the corpus known by what it holds."""
+        """Dict of the settings, with a checksum of the corpus file."""
         config = dataclasses.asdict(self)
         if self.corpus is not None:
             path = self.corpus
@@ -63,10 +66,13 @@ class Settings:
         return config
 
     def share(self, workers):
-        """Sentences of a global batch for each of some workers.
+        """Number of sentences of a global batch that each worker takes.
+
+        Args:
+            workers: Positive int, number of workers.
 
         Raises:
-            RunError: If they cannot share it evenly.
+            RunError: If the workers cannot share a batch evenly.
         """
         if self.batch_size % workers:
             raise RunError(
@@ -76,12 +82,13 @@ class Settings:
         return self.batch_size // workers
 
     def make_model(self, source_vocab_size, target_vocab_size):
+        """A new, untrained model for vocabularies of these sizes."""
         options = {}
         if self.model == "transformer":
             options = {
                 "num_heads": self.num_heads,
                 "ffn_dim": self.ffn_dim,
-                # A translation may be longer than what was trained.
+                # A translation may be longer than any training sentence.
                 "max_length": 2 * self.max_length + 10,
             }
         return MODELS[self.model](
@@ -95,6 +102,8 @@ class Settings:
 
 
 def _at_least(smallest, of=int, below=math.inf):
+    """A type for `argparse`: numbers from `smallest` to below `below`."""
+
     def number(text):
         value = of(text)
         if not smallest <= value < below:
@@ -117,24 +126,24 @@ HELP = {
     "dropout": "rate of dropout",
     "corpus": "tab-separated text, plain or zipped, or download:fra-eng "
     "(default: the shipped corpus)",
-    "max_length": "most tokens of a sentence, on either side",
-    "num_pairs": "use only so many pairs (default: all)",
-    "num_validation": "source sentences held for validation",
-    "num_test": "source sentences held for the test",
-    "vocab_size": "most token ids a side (default: all)",
+    "max_length": "longest sentence, in tokens, on either side",
+    "num_pairs": "number of pairs to use (default: all)",
+    "num_validation": "source sentences kept for validation",
+    "num_test": "source sentences kept for the test",
+    "vocab_size": "largest number of token ids on either side (default: all)",
     "min_frequency": "rarer tokens become [UNK]",
     "epochs": "passes over the training pairs",
-    "batch_size": "sentences in a global batch, shared among workers",
+    "batch_size": "sentences in a global batch, which all workers share",
     "learning_rate": "peak of the learning rate",
-    "warmup_steps": "steps up to the peak; a cosine leads down from it",
-    "seed": "of the splits, the weights, the order and dropout",
+    "warmup_steps": "steps up to the peak; from there a cosine leads down",
+    "seed": "seed of the splits, the weights, the order and dropout",
     "mixed_precision": "compute in half precision (GPU)",
     "xla": "compile with XLA",
 }
 
 
 def add_arguments(parser):
-    """One option for each setting."""
+    """Add one option for each setting to an `ArgumentParser`."""
     numbers = {
         "dropout": _at_least(0.0, float, below=1.0),
         "learning_rate": _at_least(0.0, float),
@@ -159,5 +168,6 @@ def add_arguments(parser):
 
 
 def from_arguments(arguments):
+    """The `Settings` among the parsed arguments."""
     names = [field.name for field in dataclasses.fields(Settings)]
     return Settings(**{name: getattr(arguments, name) for name in names})

@@ -1,7 +1,7 @@
 """Hard attention: read one place, and learn where to look by reward.
 
 A sampled place has no gradient. The score-function estimator (REINFORCE)
-gives one for the distribution that it was drawn from.
+gives the distribution of the places one.
 """
 
 from d2l_attention._checks import check_rate
@@ -10,8 +10,6 @@ from d2l_attention.masking import masked_softmax, merge_masks
 from d2l_attention.scoring import DotProductAttention
 import keras
 from keras import ops
-
-_register = keras.saving.register_keras_serializable("d2l_attention")
 
 
 def sample_locations(probabilities, seed=None):
@@ -22,8 +20,8 @@ def sample_locations(probabilities, seed=None):
     Source: Gumbel (1954), the maximum of independent Gumbel variables.
 
     Args:
-        probabilities: Float tensor `(…, S)`, rows summing to 1, or to 0
-            where there is nothing to choose from.
+        probabilities: Float tensor `(…, S)`. Rows sum to 1, or to 0 where no
+            key may be chosen.
         seed: Int or `keras.random.SeedGenerator`.
 
     Returns:
@@ -40,9 +38,10 @@ def sample_locations(probabilities, seed=None):
     shape = ops.shape(probabilities)
     uniform = keras.random.uniform(shape, 1e-7, 1.0, "float32", seed)
     p = ops.cast(probabilities, "float32")
-    # log p + g, but never where p is 0.
-    keys = ops.log(ops.maximum(p, 1e-37)) - ops.log(-ops.log(uniform))
-    return most_likely_locations(ops.where(p > 0, keys, -1e9), p > 0)
+    gumbel = -ops.log(-ops.log(uniform))
+    scores = ops.log(ops.maximum(p, 1e-37)) + gumbel
+    scores = ops.where(p > 0, scores, -1e9)  # never a key with p = 0
+    return most_likely_locations(scores, p > 0)
 
 
 def most_likely_locations(scores, mask=None):
@@ -50,12 +49,12 @@ def most_likely_locations(scores, mask=None):
 
     Args:
         scores: Float tensor `(…, S)`.
-        mask: Bool tensor `(…, S)`, True = may be chosen; None takes scores
-            for probabilities, where 0 may not.
+        mask: Bool tensor `(…, S)`, True = may be chosen; by default a key
+            may be chosen where its score is positive, as for probabilities.
 
     Returns:
-        Float tensor `(…, S)`: 1 at the best key and 0 elsewhere; rows of
-        zeros where it may not be chosen.
+        Float tensor `(…, S)`: 1 at the best key and 0 elsewhere. A row is
+        all zeros where its best key may not be chosen.
 
     Example:
         >>> import numpy as np
@@ -70,17 +69,17 @@ def most_likely_locations(scores, mask=None):
 
 
 def log_probability(probabilities, chosen):
-    """The log of the probability of the places that were chosen.
+    """The log-probability of the chosen places.
 
         log p(z)
 
     Args:
         probabilities: Float tensor `(…, S)`.
-        chosen: Tensor `(…, S)`, 1 at the chosen key z and 0 elsewhere, as of
-            `sample_locations`.
+        chosen: Tensor `(…, S)`, 1 at the chosen key z and 0 elsewhere, as
+            `sample_locations` returns it.
 
     Returns:
-        Float tensor `(…)`; 0 in rows that have chosen nothing.
+        Float tensor `(…)`; 0 for rows in which no key is chosen.
 
     Example:
         >>> import numpy as np
@@ -97,22 +96,22 @@ def log_probability(probabilities, chosen):
 def reinforce_loss(
     log_likelihood, log_probability, baseline=0.0, entropy=0.0, *, weight=0.0
 ):
-    """What to minimise so that places of high reward become likely.
+    """A loss whose minimum makes places of high reward likely.
 
         −mean[log p(y|z) + (log p(y|z) − b)⁺ log p(z) + λ H]
 
-    where ( )⁺ marks what has no gradient. Its gradient is an unbiased
-    estimate of that of −E_z log p(y|z), whatever b, as long as b does not
-    depend on z; a b near the mean reward makes it less noisy.
+    The factor in ( )⁺ has no gradient. The gradient of the loss is an
+    unbiased estimate of the gradient of −E_z log p(y|z) for every b that does
+    not depend on z; a b near the mean reward makes the estimate less noisy.
 
     Source: Williams (1992), section 4; Xu et al. (2015), arXiv:1502.03044,
     section 4.1, with λ_r = 1.
 
     Args:
-        log_likelihood: Float tensor `(B,)`, log p(y|z), the reward; or
+        log_likelihood: Float tensor `(B,)`, the reward log p(y|z); or
             `(B, T)`, if every query has a reward of its own.
-        log_probability: The same of log p(z); with one reward for all
-            queries, their sum.
+        log_probability: Float tensor of the same shape, log p(z); with one
+            reward for all queries, the sum over the queries.
         baseline: Float or tensor, b.
         entropy: Float tensor, H of the distribution of z.
         weight: Float, λ.
@@ -132,24 +131,24 @@ def reinforce_loss(
     return -ops.mean(gain)
 
 
-@_register
+@keras.saving.register_keras_serializable("d2l_attention")
 class MovingBaseline(keras.Layer):
-    """The mean reward of the batches before this one.
+    """A moving mean of the rewards of all earlier batches.
 
         b_k = decay · b_{k−1} + (1 − decay) · mean reward
 
     Source: Xu et al. (2015), arXiv:1502.03044, section 4.1.
 
     Args:
-        decay: Float in [0, 1), how much of the old mean stays.
+        decay: Float in [0, 1), the share of the old mean that stays.
 
     Call arguments:
         reward: Float tensor `(B,)`.
-        training: Whether this batch counts from now on.
+        training: Whether this batch enters the mean for later batches.
 
     Returns:
-        Scalar tensor: b from before this batch, so that it does not depend
-        on the samples that it judges.
+        Scalar tensor, b from before this batch, which does not depend on the
+        samples of this batch.
 
     Raises:
         ValueError: If `decay` is outside [0, 1).
@@ -158,7 +157,7 @@ class MovingBaseline(keras.Layer):
         >>> import numpy as np
         >>> from d2l_attention import MovingBaseline
         >>> baseline, reward = MovingBaseline(decay=0.5), np.array([2.0, 4.0])
-        >>> float(baseline(reward, training=True))  # nothing was before
+        >>> float(baseline(reward, training=True))  # the first batch
         0.0
         >>> float(baseline(reward))  # half of the mean, 3
         1.5
@@ -185,38 +184,41 @@ class MovingBaseline(keras.Layer):
         return {**super().get_config(), "decay": self.decay}
 
 
-@_register
+@keras.saving.register_keras_serializable("d2l_attention")
 class HardAttention(DotProductAttention):
-    """Attention that reads one value a query instead of averaging them.
+    """Attention that reads one value for each query, instead of averaging.
 
         p = softmax(scale · query keyᵀ),  z ~ p,  output = value_z
 
-    In training z is drawn from p, otherwise it is the most likely key. The
-    output has no gradient towards queries and keys: add `reinforce_loss` of
-    `log_probability(layer.probabilities(…), weights)`.
+    In training z is drawn from p, otherwise z is the most likely key. The
+    output has no gradient towards queries and keys. To train them, minimise
+    `reinforce_loss`, with `log_probability(layer.probabilities(…), weights)`.
 
     Source: Xu et al. (2015), arXiv:1502.03044, section 4.1; document 000,
     section 2.2.1.
 
     Args:
         scale: Float, factor of the scores; None = 1/√K.
-        dropout: Float in [0, 1): how often a training query reads nothing.
-        seed: Int, of the draws; None = another one each time.
+        dropout: Float in [0, 1), how often a query reads nothing in training.
+        seed: Int, seed of the draws; None = a new one each time.
 
     Call arguments:
         query: Float tensor `(B, T, K)`.
         key: Float tensor `(B, S, K)`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
-        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
-            see `DotProductAttention`.
-        use_causal_mask: Whether query t sees no key behind t + S − T.
+        attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
+            may attend.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
         return_attention_scores: If True, also return the weights.
         training: Whether keys are drawn and dropout is active.
 
     Returns:
         Float tensor `(B, T, V)`; with `return_attention_scores`, also the
-        weights `(B, T, S)` that made the output: 1 at the key that was read,
-        0 elsewhere. A query with nothing to attend to gets zeros.
+        weights `(B, T, S)`: 1 at the key that was read and 0 elsewhere. A
+        query with nothing to attend to gets zeros.
 
     Raises:
         ValueError: If `dropout` is outside [0, 1), or shapes do not match.
@@ -240,23 +242,23 @@ class HardAttention(DotProductAttention):
     def probabilities(
         self, query, *, key=None, attention_mask=None, key_mask=None
     ):
-        """p `(B, T, S)`, with gradients."""
+        """The probabilities p `(B, T, S)`, with gradients."""
         key = query if key is None else key
-        mask = merge_masks(attention_mask, key_mask)
-        return masked_softmax(self.score(query, key), mask)
+        allowed = merge_masks(attention_mask, key_mask)
+        return masked_softmax(self.score(query, key), allowed)
 
     def attend(self, query, key, value, mask=None, training=None):
-        p = masked_softmax(self.score(query, key), mask)
+        p = masked_softmax(self.score(query, key), mask)  # (B, T, S)
         if training:
             weights = sample_locations(p, self.seed_generator)
         else:
             weights = most_likely_locations(p)
         weights = ops.cast(weights, p.dtype)
         places = ops.argmax(weights, axis=-1)[..., None]  # (B, T, 1)
-        read = ops.take_along_axis(value, places, axis=1)
+        read = ops.take_along_axis(value, places, axis=1)  # (B, T, V)
         kept = drop(self.dropout_layer, weights, training)
-        any_place = ops.sum(kept, axis=-1, keepdims=True)
-        return read * ops.cast(any_place, read.dtype), weights
+        factor = ops.sum(kept, axis=-1, keepdims=True)  # 0 = reads nothing
+        return read * ops.cast(factor, read.dtype), weights
 
     def get_config(self):
         return {**super().get_config(), "seed": self.seed}

@@ -1,32 +1,32 @@
-"""Structured attention: places are chosen together, not each for itself."""
+"""Structured attention: the places are chosen together, not one by one."""
 
 from d2l_attention.attention_layer import drop
-from d2l_attention.recurrence import scan_states
+from d2l_attention.loops import scan_states
 from d2l_attention.scoring import DotProductAttention
 import keras
 from keras import ops
 
 
 def linear_chain_marginals(unary, transitions, mask=None):
-    """How likely each state is at each place of a chain.
+    """The probability of each state at each place of a chain.
 
         p(z) ∝ exp(Σ_j unary[j, z_j] + Σ_j transitions[z_{j−1}, z_j])
         marginals[j, c] = p(z_j = c) = ∂ log Z / ∂ unary[j, c]
 
-    by the forward and the backward recursion, in log space.
+    computed by the forward and the backward recursion, in log space.
 
     Source: Kim et al. (2017), arXiv:1702.00887, section 3.1; Rabiner (1989)
     for the recursions.
 
     Args:
         unary: Float tensor `(…, S, C)`, scores of C states at S places.
-        transitions: Float tensor `(C, C)`, row = from, column = to. −1e9
-            forbids one.
-        mask: Bool tensor that broadcasts to `(…, S)`: the chain leaps over
-            places that are False.
+        transitions: Float tensor `(C, C)`, scores of the steps from a state
+            (row) to the next one (column); −1e9 forbids a step.
+        mask: Bool tensor that broadcasts to `(…, S)`; the chain skips the
+            places where it is False.
 
     Returns:
-        Float tensor `(…, S, C)` of float32 or wider; rows sum to 1, and to 0
+        Float tensor `(…, S, C)` of float32 or wider. Rows sum to 1, or to 0
         where the mask is False.
 
     Example:
@@ -40,56 +40,62 @@ def linear_chain_marginals(unary, transitions, mask=None):
     unary = ops.convert_to_tensor(unary)
     dtype = keras.backend.result_type(unary.dtype, "float32")
     unary, transitions = ops.cast(unary, dtype), ops.cast(transitions, dtype)
-    mask = True if mask is None else mask
-    mask = ops.broadcast_to(mask, ops.shape(unary)[:-1])
-    ahead = _messages(unary, transitions, mask)
+    counts = True if mask is None else mask
+    counts = ops.broadcast_to(counts, ops.shape(unary)[:-1])  # (…, S)
+    ahead = _messages(unary, transitions, counts)  # (…, S, C)
     back = _messages(
-        ops.flip(unary, -2), ops.transpose(transitions), ops.flip(mask, -1)
+        ops.flip(unary, -2), ops.transpose(transitions), ops.flip(counts, -1)
     )
     joint = ahead + ops.flip(back, -2) + unary
     marginals = ops.softmax(joint, axis=-1)
-    return marginals * ops.cast(mask[..., None], dtype)
+    return marginals * ops.cast(counts[..., None], dtype)
 
 
-def _messages(unary, transitions, mask):
-    """log Σ over what lies before each place, `(…, S, C)`, but for a constant.
+def _messages(unary, transitions, counts):
+    """For each place: log Σ over all chains before it, up to a constant.
 
-    The first place that counts has nothing before it: its message is 0.
+        message_j[c] = log Σ_b exp(message_{j−1}[b] + unary[j − 1, b]
+                                   + transitions[b, c])
+
+    Returns `(…, S, C)`. The message is 0 at the first place that counts.
     """
-    unary = ops.moveaxis(unary, -2, 0)
-    mask = ops.moveaxis(mask, -1, 0)[..., None]
+    unary = ops.moveaxis(unary, -2, 0)  # (S, …, C)
+    counts = ops.moveaxis(counts, -1, 0)[..., None]  # (S, …, 1)
     start = {
         "message": ops.zeros_like(unary[0]),
         "next": ops.zeros_like(unary[0]),
     }
 
     def step(state, inputs):
-        scores, counts = inputs
-        here = state["next"] + scores
-        onward = ops.logsumexp(here[..., :, None] + transitions, axis=-2)
-        # Without this the numbers grow with the length of the chain.
-        highest = ops.max(onward, axis=-1, keepdims=True, initial=-float("inf"))
-        onward = onward - ops.stop_gradient(highest)
+        scores, here_counts = inputs
+        message = state["next"]  # (…, C)
+        paths = (message + scores)[..., :, None] + transitions  # (…, C, C)
+        following = ops.logsumexp(paths, axis=-2)  # (…, C)
+        # Otherwise the numbers would grow with the length of the chain.
+        largest = ops.max(
+            following, axis=-1, keepdims=True, initial=-float("inf")
+        )
+        following = following - ops.stop_gradient(largest)
         return {
-            "message": state["next"],
-            "next": ops.where(counts, onward, state["next"]),
+            "message": message,
+            "next": ops.where(here_counts, following, message),
         }
 
-    states = scan_states(step, start, (unary, mask))
+    states = scan_states(step, start, (unary, counts))
     return ops.moveaxis(states["message"], 0, -2)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class StructuredAttention(DotProductAttention):
-    """Attention whose choices are coupled along the sequence.
+    """Attention that chooses each place together with its neighbours.
 
         p(z) ∝ exp(Σ_j z_j score_j + Σ_j transitions[z_{j−1}, z_j])
         weights_j = p(z_j = 1),  output = Σ_j weights_j value_j
 
-    for z_j in {0, 1}: a Bernoulli choice at every place, and a learned
-    preference for what may stand side by side. Rows sum to the expected
-    number of chosen places, not to 1. With transitions of 0 they are
-    sigmoids.
+    with z_j in {0, 1}: every place is chosen or not, and learned transitions
+    say which choices go together at neighbouring places. Rows sum to the
+    expected number of chosen places, not to 1. With transitions of 0 the
+    weights are sigmoids of the scores.
 
     Source: Kim et al. (2017), arXiv:1702.00887, section 3.1; document 000,
     section 2.2.4.
@@ -102,10 +108,15 @@ class StructuredAttention(DotProductAttention):
         query: Float tensor `(B, T, K)`.
         key: Float tensor `(B, S, K)`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
-        attention_mask, query_mask, key_mask, value_mask, mask: Bool tensors;
-            see `DotProductAttention`. The chain leaps over masked places.
-        use_causal_mask, return_attention_scores, training: Bools; see
-            `DotProductAttention`.
+        attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
+            may attend. The chain skips masked keys.
+        key_mask, value_mask: Bool tensors `(B, S)`, True at keys that exist.
+        query_mask, mask: Bool tensors `(B, T)`; they mask the keys where the
+            queries are the keys, and change nothing otherwise.
+        use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
+        return_attention_scores: If True, also return the weights, as they
+            were before dropout.
+        training: Whether dropout is active.
 
     Returns:
         Float tensor `(B, T, V)`; with `return_attention_scores`, also the
@@ -134,9 +145,9 @@ class StructuredAttention(DotProductAttention):
         self.transitions = self.add_weight((2, 2), "zeros", name="transitions")
 
     def attend(self, query, key, value, mask=None, training=None):
-        scores = self.score(query, key)
+        scores = self.score(query, key)  # (B, T, S)
         unary = ops.stack([ops.zeros_like(scores), scores], axis=-1)
         marginals = linear_chain_marginals(unary, self.transitions, mask)
-        weights = ops.cast(marginals[..., 1], scores.dtype)
+        weights = ops.cast(marginals[..., 1], scores.dtype)  # (B, T, S)
         kept = drop(self.dropout_layer, weights, training)
-        return ops.matmul(kept, value), weights
+        return ops.matmul(kept, value), weights  # (B, T, V)

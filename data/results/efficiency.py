@@ -30,18 +30,17 @@ def functions(n):
         longformer_attention,
         lsh_buckets,
         masked_softmax,
-        multi_head_scores,
+        multi_head_attention,
         orthogonal_directions,
         page_local_attention,
         performer_attention,
         reformer_attention,
     )
-    from d2l_attention.multi_head import multi_head_sum
+    from d2l_attention.multi_head import multi_head_scores, multi_head_sum
     import tensorflow as tf
 
     def dense(query, key, value):
-        weights = masked_softmax(multi_head_scores(query, key))
-        return multi_head_sum(weights, value)
+        return multi_head_attention(query, key, value)[0]
 
     def dense_shared(query, key, value):
         """What Reformer approximates."""

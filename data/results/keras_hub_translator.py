@@ -1,6 +1,6 @@
 """The translator of a run, made of keras-hub's layers, on the same batches.
 
-    python -m d2l_attention.train RUN --corpus fra-eng.zip …
+    python -m d2l_attention train RUN --corpus fra-eng.zip …
     python data/results/keras_hub_translator.py RUN > data/results/DATE_….csv
     python data/results/keras_hub_translator.py RUN --race
 
@@ -25,9 +25,9 @@ from d2l_attention import PositionalEncoding
 from d2l_attention.metrics import bleu, chrf
 from d2l_attention.train import loop
 from d2l_attention.train.corpus import Corpus
-from d2l_attention.train.results import Translator
 from d2l_attention.train.run_folder import RunFolder
 from d2l_attention.train.settings import DEFAULT_LAYERS, Settings
+from d2l_attention.translator import Translator
 import keras
 from keras import ops
 import numpy as np

@@ -122,12 +122,12 @@ def test_blocks_of_long_sequences(small_blocks, masked, causal, sizes):
 def test_small_blocks_are_what_they_are_called(small_blocks):
     blocks = flash_blocks.Blocks.of((2, 3, 11, 13))
     if small_blocks == "heads":
-        assert (blocks.heads, blocks.num_heads) == (3, 2)
+        assert (blocks.heads, blocks.num_head_blocks) == (3, 2)
     elif small_blocks == "keys":
-        assert (blocks.num_queries, blocks.num_keys) == (3, 4)
+        assert (blocks.num_query_blocks, blocks.num_key_blocks) == (3, 4)
     else:
         assert (blocks.heads, blocks.keys) == (1, 13)
-        assert blocks.num_queries == 3
+        assert blocks.num_query_blocks == 3
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -168,7 +168,7 @@ def test_only_xla_asks_for_squares():
     ):
         function()
     assert [b.keys for b in made] == [2048, 2048, 512, 512]
-    assert [b.grows for b in made] == [True, True, False, False]
+    assert [b.slices_vary for b in made] == [True, True, False, False]
 
 
 @pytest.mark.skipif(
@@ -179,14 +179,14 @@ def test_keys_that_a_block_of_queries_cannot_see_are_skipped(
     block_size, pairs, monkeypatch
 ):
     """Of 4 x 4 pairs of blocks 10; or 4 blocks of queries, each by itself."""
-    counted, weights = [], flash_blocks.Blocks.weights
+    counted, weights = [], flash_blocks.Blocks.scores_and_weights
 
     def spy(blocks, h, i, j, query, key):
         counted.append(key.shape[1])
         return weights(blocks, h, i, j, query, key)
 
     monkeypatch.setattr(flash_blocks, "CAUSAL_QUERIES", 4)
-    monkeypatch.setattr(flash_blocks.Blocks, "weights", spy)
+    monkeypatch.setattr(flash_blocks.Blocks, "scores_and_weights", spy)
     arrays = inputs(16, 16)
     flash_attention(*arrays, use_causal_mask=True, block_size=block_size)
     assert len(counted) == pairs
@@ -320,6 +320,19 @@ def test_what_is_masked_may_hold_anything_finite():
         query, key, value, attention_mask=mask, block_size=4
     )
     np.testing.assert_array_equal(to_numpy(found), to_numpy(again))
+
+
+@pytest.mark.parametrize("sizes", [(0, 5), (5, 0), (0, 0)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_without_queries_or_keys_there_is_nothing(sizes, causal):
+    query, key, value = inputs(*sizes)
+    output, log_sum_exp = flash_attention(
+        query, key, value, use_causal_mask=causal, return_log_sum_exp=True
+    )
+    assert output.shape == (2, sizes[0], 3, 5)
+    assert (to_numpy(output) == 0).all()
+    assert log_sum_exp.shape == (2, 3, sizes[0])
+    assert np.isneginf(to_numpy(log_sum_exp)).all()
 
 
 def test_inputs_of_any_length_compile():

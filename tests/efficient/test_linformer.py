@@ -6,8 +6,7 @@ from d2l_attention import (
     MultiHeadAttention,
     causal_mask,
     linformer_attention,
-    masked_softmax,
-    multi_head_scores,
+    multi_head_attention,
 )
 import keras
 from keras import ops
@@ -26,9 +25,8 @@ def inputs():
 def test_with_every_key_its_own_mixture_it_is_dense_attention():
     query, key, value = inputs()
     found = linformer_attention(query, key, value, np.eye(S), np.eye(S))
-    weights = masked_softmax(multi_head_scores(query, key))
-    expected = np.einsum("bhts,bshv->bthv", to_numpy(weights), value)
-    np.testing.assert_allclose(to_numpy(found), expected, atol=1e-6)
+    expected, _ = multi_head_attention(query, key, value)
+    np.testing.assert_allclose(to_numpy(found), to_numpy(expected), atol=1e-6)
 
 
 def test_any_order_of_the_mixtures_is_the_same():
@@ -139,7 +137,7 @@ def test_error_is_no_less_than_a_projection_of_that_rank_must_have():
     """Of all weights of rank R, a truncated SVD is the nearest."""
     query, key, _ = inputs()
     value = np.tile(np.eye(S, dtype="float32")[None, :, None], (2, 1, H, 1))
-    weights = to_numpy(masked_softmax(multi_head_scores(query, key)))
+    weights = to_numpy(multi_head_attention(query, key, value)[1])
     for rank in (1, 2, 4):
         e, f = draw(rank, S), draw(rank, S, seed=1)
         found = to_numpy(linformer_attention(query, key, value, e, f))

@@ -5,6 +5,8 @@ from d2l_attention import (
     GroupedQueryAttention,
     MultiHeadAttention,
     MultiQueryAttention,
+    grouped_query_attention,
+    multi_head_attention,
     share_heads,
 )
 import keras
@@ -98,6 +100,18 @@ def test_equals_the_layer_of_keras(groups):
         np.testing.assert_allclose(
             to_numpy(found), to_numpy(expected), atol=1e-5
         )
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_the_function_is_multi_head_attention_to_repeated_heads(groups):
+    query, mask = draw(2, 5, 6, 4), draw(2, 5, 7) > 0
+    key, value = draw(2, 7, groups, 4), draw(2, 7, groups, 3)
+    dropout = {"dropout": lambda weights: 0.5 * weights}
+    found = grouped_query_attention(query, key, value, mask, **dropout)
+    key, value = (x.repeat(6 // groups, axis=2) for x in (key, value))
+    expected = multi_head_attention(query, key, value, mask, **dropout)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), atol=1e-6)
 
 
 @pytest.mark.skipif(

@@ -6,8 +6,7 @@ from d2l_attention import (
     PerformerAttention,
     causal_mask,
     log_features,
-    masked_softmax,
-    multi_head_scores,
+    multi_head_attention,
     orthogonal_directions,
     performer_attention,
     performer_weights,
@@ -104,8 +103,7 @@ def test_variance_of_independent_directions():
 def test_converges_at_the_rate_of_a_mean():
     """Root mean square error over features: slope −1/2 in logarithms."""
     query, key, value = inputs(0.5)
-    weights = to_numpy(masked_softmax(multi_head_scores(query, key)))
-    exact = np.einsum("bhts,bshv->bthv", weights, value)
+    exact = to_numpy(multi_head_attention(query, key, value)[0])
     numbers = [64, 256, 1024, 4096]
     errors = [
         np.sqrt(
@@ -182,7 +180,8 @@ def test_one_maximum_for_all_keys():
     key[:, 3] *= 0.01
     directions = orthogonal_directions(4096, 4, seed=0)
     found = to_numpy(performer_weights(query, key, directions))[..., 3]
-    exact = to_numpy(masked_softmax(multi_head_scores(query, key)))[..., 3]
+    _, weights = multi_head_attention(query, key, value)
+    exact = to_numpy(weights)[..., 3]
     assert np.abs(found / exact - 1).mean() < 0.1
     output = performer_attention(query, key, value, directions)
     expected = np.einsum(

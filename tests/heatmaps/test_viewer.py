@@ -4,9 +4,10 @@ import base64
 import html
 from html.parser import HTMLParser
 import json
+import os
 import re
 
-from d2l_attention.heatmaps import view_attention, viewer
+from d2l_attention.heatmaps import view_attention
 from hostile import HOSTILE
 import matplotlib
 import matplotlib.pyplot as plt
@@ -147,11 +148,12 @@ def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
     view.save(path)
     assert path.read_text(encoding="utf-8") == view.to_html()
 
-    def fail(self, *args, **kwargs):
-        path.with_name("attention.html.part").write_bytes(b"half")
+    def fail(descriptor):
+        written = [file.name for file in tmp_path.iterdir()]
+        assert len(written) == 2, "the new page is written beside the old one"
         raise OSError("disk full")
 
-    monkeypatch.setattr(viewer.Path, "write_text", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         view_attention({"other": MAPS["block_0"]}).save(path)
     assert path.read_text(encoding="utf-8") == view.to_html()

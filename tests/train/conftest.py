@@ -35,7 +35,14 @@ def command():
         changed = {k.replace("_", "-"): v for k, v in changed.items()}
         options = {**SMALL, **changed}
         words = [f"--{name}={value}" for name, value in options.items()]
-        return [sys.executable, "-m", "d2l_attention.train", str(run), *words]
+        return [
+            sys.executable,
+            "-m",
+            "d2l_attention",
+            "train",
+            str(run),
+            *words,
+        ]
 
     return make
 

@@ -2,7 +2,7 @@
 
 import json
 
-from d2l_attention.train.__main__ import main
+from d2l_attention.commands.train import main
 from d2l_attention.train.cluster import read_cluster
 from d2l_attention.train.run_folder import RunError
 import pytest

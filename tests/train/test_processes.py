@@ -16,23 +16,23 @@ import subprocess
 import sys
 import time
 
-from d2l_attention.train.__main__ import main as train
+from d2l_attention.commands.train import main as train
+from d2l_attention.commands.translate import main as translate
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.launch import free_ports
 from d2l_attention.train.loop import Trainer
 from d2l_attention.train.settings import add_arguments, from_arguments
-from d2l_attention.translate import main as translate
 import numpy as np
 import psutil
 import pytest
 import tensorflow as tf
 
-TRANSLATE = [sys.executable, "-m", "d2l_attention.translate"]
+TRANSLATE = [sys.executable, "-m", "d2l_attention", "translate"]
 
 
 def options_of(command):
-    """What follows `python -m d2l_attention.train`, for `main`."""
-    return command[3:]
+    """What follows `python -m d2l_attention train`, for `main`."""
+    return command[4:]
 
 
 @pytest.fixture(scope="module")
@@ -237,13 +237,16 @@ def of_cluster(environment, addresses, index):
 
 BROKEN = """
 import runpy
+import sys
+
 from d2l_attention.train import loop
 
 def broken(*_, **__):
     raise RuntimeError("a fault of this worker's own")
 
 loop.train = broken
-runpy.run_module("d2l_attention.train", run_name="__main__")
+sys.argv[1:1] = ["train"]
+runpy.run_module("d2l_attention", run_name="__main__")
 """
 
 

@@ -69,7 +69,7 @@ def test_makes_every_model(name):
     model.build({"source": (None, 5), "target": (None, 6)})
     assert type(model) is MODELS[name]
     sizes = {"source_vocab_size": 11, "target_vocab_size": 13, "dim": 8}
-    assert sizes.items() <= model.sizes.items()
+    assert sizes.items() <= model.get_config().items()
     assert model.dropout == 0.25
     if name == "transformer":
         assert model.get_config()["num_heads"] == 2

@@ -1,0 +1,48 @@
+"""python -m d2l_attention COMMAND …"""
+
+import argparse
+from importlib import import_module
+import os
+import sys
+
+COMMANDS = {
+    "train": "train a translator, with one worker or several",
+    "translate": "translate with a trained run",
+}
+
+
+def main(arguments=None):
+    """Run a command.
+
+    Args:
+        arguments: List of str, the command and its arguments; None = those
+            of this process.
+
+    Returns:
+        The exit status of the command.
+    """
+    lines = [f"  {name:12}{does}" for name, does in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="python -m d2l_attention",
+        description="commands:\n" + "\n".join(lines),
+        epilog="`python -m d2l_attention COMMAND --help` shows its options.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…")
+    chosen = parser.parse_args(arguments)
+    command = import_module(f"d2l_attention.commands.{chosen.command}")
+    return command.main(chosen.arguments)
+
+
+if __name__ == "__main__":
+    # On Windows, pipes are not UTF-8 by default.
+    sys.stdin.reconfigure(encoding="utf-8-sig")
+    sys.stdout.reconfigure(encoding="utf-8")
+    status = main()
+    if status and os.environ.get("TF_CONFIG"):
+        # An ordinary exit would wait for the other workers.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)

@@ -1,0 +1,39 @@
+"""Write files whole, or not at all."""
+
+import os
+from pathlib import Path
+import uuid
+
+
+def write_whole(path, data):
+    """Write a file beside its place, then move it there.
+
+    A reader finds the old file or the new file, never a part of one.
+
+    Args:
+        path: Where the file shall be.
+        data: Bytes.
+
+    Raises:
+        OSError: If the file cannot be written. The old file is unchanged.
+    """
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise OSError(
+            f"Could not write {path}: {error}. What was there before is "
+            "unchanged."
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def is_unfinished(path):
+    """Whether `write_whole` is writing this path, or died while it did."""
+    return path.name.startswith(".") and path.name.endswith(".part")

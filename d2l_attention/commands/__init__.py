@@ -1,0 +1,1 @@
+"""The commands of `python -m d2l_attention`, one file each."""

@@ -1,0 +1,122 @@
+"""Train a translator; see `python -m d2l_attention train --help`."""
+
+import argparse
+import json
+import os
+import sys
+
+from d2l_attention.datasets import DataError
+from d2l_attention.train.cluster import (
+    LOST,
+    make_strategy,
+    read_cluster,
+    reason,
+)
+from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.launch import (
+    LOST_PEERS,
+    end_with_launcher,
+    run_workers,
+)
+from d2l_attention.train.loop import Trainer, train
+from d2l_attention.train.results import write_results
+from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.settings import add_arguments, from_arguments
+import tensorflow as tf
+
+EPILOG = """\
+The run folder holds settings.json, history.csv, a checkpoint, and at the end
+model.keras, the vocabularies, translations.csv, scores.json (BLEU and chrF with
+95 % intervals) and alignment.png. The same command continues a run that was
+interrupted. Inside a cluster, give every machine the same command and a
+TF_CONFIG of its own; the run folder must be one that all of them can read.
+"""
+
+
+def main(arguments):
+    """Run the command `train`.
+
+    Args:
+        arguments: List of str, what follows the name of the command.
+
+    Returns:
+        0, or the exit status that tells what went wrong.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m d2l_attention train",
+        description="Train a translator with attention.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("run", help="the run folder; made if there is none")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes on this machine (1)"
+    )
+    parser.add_argument(
+        "--checkpoint-every", type=int, default=200, help="steps (200)"
+    )
+    parser.add_argument("--log-every", type=int, default=50, help="steps (50)")
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
+    for name in ("workers", "checkpoint_every", "log_every"):
+        if getattr(options, name) < 1:
+            option = name.replace("_", "-")
+            parser.error(f"--{option} must be at least 1")
+    settings = from_arguments(options)
+    folder = RunFolder(options.run)
+    try:
+        identity = settings.identity()
+        folder.check(identity)
+        addresses, index = read_cluster()
+        if options.workers == 1:
+            return _work(settings, identity, folder, options, addresses, index)
+        if addresses:
+            raise RunError(
+                f"--workers={options.workers} starts workers on this machine, "
+                f"and TF_CONFIG names {len(addresses)}. Give only one of them."
+            )
+        settings.share(options.workers)
+        return run_workers(options.workers, arguments)
+    except (RunError, DataError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "Interrupted. The same command goes on from the last checkpoint.",
+            file=sys.stderr,
+        )
+        return 130
+
+
+def _work(settings, identity, folder, options, addresses, index):
+    """Train as one worker; the exit status."""
+    if threads := os.environ.get("D2L_ATTENTION_THREADS"):
+        end_with_launcher()
+        tf.config.threading.set_intra_op_parallelism_threads(int(threads))
+    try:
+        strategy = make_strategy(addresses, index)
+        trainer = Trainer(settings, Corpus(settings), strategy)
+        if index == 0:
+            folder.open(identity)
+        train(
+            trainer,
+            folder,
+            chief=index == 0,
+            checkpoint_every=options.checkpoint_every,
+            log_every=options.log_every,
+        )
+        if index == 0:
+            scores = write_results(folder, trainer)
+            print(json.dumps(scores, indent=2))
+        if len(addresses) > 1:  # a worker that left would end the chief
+            strategy.reduce("SUM", 1, axis=None)
+        return 0
+    except LOST as error:
+        if len(addresses) < 2:
+            raise
+        print(
+            f"Worker {index} lost the others and stops: {reason(error)}\n"
+            "The same command goes on from the last checkpoint.",
+            file=sys.stderr,
+        )
+        return LOST_PEERS

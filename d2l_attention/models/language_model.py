@@ -1,0 +1,201 @@
+"""A decoder-only language model: each token from those before it."""
+
+from d2l_attention._checks import check_positive, check_rate, check_room
+from d2l_attention.attention_layer import drop
+from d2l_attention.models.blocks import CausalBlock
+from d2l_attention.positional_encoding import PositionalEncoding
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class LanguageModel(keras.Model):
+    """A stack of causal blocks over tokens and their positions.
+
+        x = √D E[ids] + positions
+        logits = W block_L(… block_1(x)) + b
+
+    Source: Liu et al. (2018), arXiv:1801.10198; Radford et al. (2018);
+    document 004, section 5.
+
+    Args:
+        vocab_size: Positive int, number of token ids.
+        dim: Positive int, features D.
+        num_layers: Positive int, L blocks.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
+            and residuals.
+        max_length: Positive int, longest sequence; decoding reserves a cache
+            of this many keys and values.
+        num_kv_heads: Positive int, G heads of keys and values; divides H.
+            None = H.
+
+    Call arguments:
+        ids: Int tensor `(B, T)`; id 0 is padding, behind the tokens.
+        training: Whether dropout is active.
+        return_attention_scores: If True, also return a dict of
+            `"block_i/self_attention"`, weights `(B, H, T, T)`.
+
+    Returns:
+        Logits of the next token `(B, T, vocab_size)`, of float32 or wider.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
+            outside [0, 1), or there are more tokens than `max_length`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import LanguageModel
+        >>> model = LanguageModel(vocab_size=7, dim=4, num_layers=1)
+        >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
+        >>> logits, state = model.step(np.array([6]), state)
+        >>> whole = model(np.array([[3, 5, 6]]))
+        >>> tuple(whole.shape)
+        (1, 3, 7)
+        >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
+        True
+    """
+
+    continues_source = True  # a decoder appends its tokens to it
+
+    def __init__(
+        self,
+        vocab_size,
+        dim,
+        num_layers,
+        num_heads=4,
+        ffn_dim=None,
+        *,
+        dropout=0.0,
+        max_length=256,
+        num_kv_heads=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocab_size = check_positive("vocab_size", vocab_size)
+        self.dim = check_positive("dim", dim)
+        self.num_layers = check_positive("num_layers", num_layers)
+        self.num_heads = check_positive("num_heads", num_heads)
+        self.ffn_dim = check_positive(
+            "ffn_dim", 4 * dim if ffn_dim is None else ffn_dim
+        )
+        self.dropout = check_rate("dropout", dropout)
+        self.max_length = check_positive("max_length", max_length)
+        policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
+        self.embedding = keras.layers.Embedding(
+            vocab_size,
+            dim,
+            keras.initializers.RandomNormal(stddev=dim**-0.5),
+            **policy,
+        )
+        self.positions = PositionalEncoding(max_length, **policy)
+        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
+        self.blocks = [
+            CausalBlock(
+                dim,
+                num_heads,
+                self.ffn_dim,
+                dropout=dropout,
+                num_kv_heads=num_kv_heads,
+                name=f"block_{i}",
+                **policy,
+            )
+            for i in range(num_layers)
+        ]
+        self.num_kv_heads = self.blocks[0].num_kv_heads
+        self.output_layer = keras.layers.Dense(
+            vocab_size, dtype=self.dtype_policy.variable_dtype
+        )
+
+    def build(self, input_shape):
+        shape = (None, None, self.dim)
+        self.embedding.build((None, None))
+        self.positions.build(shape)
+        for block in self.blocks:
+            block.build(shape)
+        self.output_layer.build(shape)
+
+    def embed(self, ids, start=0):
+        if not self.built:
+            self.build((None, None))
+        x = self.embedding(ids) * self.dim**0.5
+        return self.positions(x, start=start)
+
+    def call(self, ids, training=None, return_attention_scores=False):
+        if len(ids.shape) != 2:
+            raise ValueError(
+                f"ids must be (B, T). Received: shape {tuple(ids.shape)}."
+            )
+        x = drop(self.dropout_layer, self.embed(ids), training)
+        tokens = ops.not_equal(ids, 0)
+        maps = {}
+        for block in self.blocks:
+            x, weights = block(
+                x,
+                key_mask=tokens,
+                return_attention_scores=True,
+                training=training,
+            )
+            if return_attention_scores:
+                maps[f"{block.name}/self_attention"] = weights
+        logits = self.output_layer(x)
+        return (logits, maps) if return_attention_scores else logits
+
+    def start(self, source, caches=None):
+        """Read the prompts `source` `(B, S)`; the state behind them.
+
+        Args:
+            source: Int tensor, padded with 0 behind each prompt.
+            caches: A cache for each block, such as `PagedKVCache.caches`
+                gives; None makes caches of `max_length` slots for each
+                sequence.
+
+        Returns:
+            Dict of `"position"` `(B,)`, where the next token stands, and
+            `"caches"`. The first `step` takes the token after the prompt.
+
+        Raises:
+            ValueError: If there are more tokens than `max_length`.
+        """
+        if not self.built:
+            self.build((None, None))
+        batch, size = ops.shape(source)
+        if caches is None:
+            check_room(self, size)
+            caches = [b.make_cache(batch, self.max_length) for b in self.blocks]
+        tokens = ops.cast(ops.not_equal(source, 0), "int32")
+        first = ops.zeros((batch,), "int32")
+        _, state = self._read(
+            source, {"position": first, "caches": caches}, size
+        )
+        return {**state, "position": ops.sum(tokens, axis=1)}
+
+    def step(self, token, state):
+        """One token `(B,)` further: `(logits (B, vocab_size), state)`."""
+        x, state = self._read(token[:, None], state, 1)
+        return self.output_layer(x)[:, 0], state
+
+    def _read(self, ids, state, num_tokens):
+        """The blocks' output for ids `(B, T)` from `position` on."""
+        start = state["position"]
+        positions = start[:, None] + ops.arange(num_tokens, dtype="int32")
+        x, caches = self.embed(ids, start), []
+        for block, cache in zip(self.blocks, state["caches"], strict=True):
+            x, cache = block.step(x, positions, cache)
+            caches.append(cache)
+        return x, {"position": start + num_tokens, "caches": caches}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "dim": self.dim,
+            "num_layers": self.num_layers,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "dropout": self.dropout,
+            "max_length": self.max_length,
+            "num_kv_heads": self.num_kv_heads,
+        }

@@ -1,0 +1,211 @@
+"""Translate texts with a trained model and its vocabularies."""
+
+import json
+from pathlib import Path
+import zipfile
+
+from d2l_attention._atomic import write_whole
+from d2l_attention.datasets import (
+    END,
+    START,
+    ids_to_text,
+    make_vectorizer,
+    text_to_ids,
+)
+from d2l_attention.datasets.files import normalize
+from d2l_attention.decoding import BeamDecoder, GreedyDecoder
+import keras
+import numpy as np
+
+
+class Translator:
+    """Translates texts, and shows where the model looked.
+
+    Args:
+        model: A `Seq2Seq` model.
+        vectorizers: Pair of `keras.layers.TextVectorization`, of the source
+            and of the target, as `datasets.make_vectorizers` makes them. The
+            target's vocabulary holds `[start]` and `[end]`.
+        max_length: Positive int, longest source in tokens. A translation may
+            have 8 tokens more.
+
+    Raises:
+        ValueError: From `translate` and `attention`, if a text has no token,
+            or more than `max_length`.
+
+    Example:
+        >>> from d2l_attention import BahdanauSeq2Seq
+        >>> from d2l_attention.datasets import END, START, make_vectorizer
+        >>> from d2l_attention.translator import Translator
+        >>> english = make_vectorizer(["the", "cat", "sleeps"])
+        >>> french = make_vectorizer([START, END, "le", "chat", "dort"])
+        >>> sizes = english.vocabulary_size(), french.vocabulary_size()
+        >>> model = BahdanauSeq2Seq(*sizes, dim=4, num_layers=1)  # untrained
+        >>> translator = Translator(model, (english, french), max_length=5)
+        >>> len(translator.translate(["The cat sleeps", "The cat"]))
+        2
+        >>> weights, *tokens = translator.attention("The cat", "le chat")
+        >>> tokens
+        [['the', 'cat'], ['le', 'chat', '[end]']]
+        >>> weights.shape  # a row for each target token
+        (3, 2)
+    """
+
+    def __init__(self, model, vectorizers, max_length):
+        self.model = model
+        self.vectorizers = vectorizers
+        self.max_length = max_length
+        self._decoders = {}
+
+    def translate(self, texts, beam=1, batch_size=100):
+        """Translate texts by greedy or beam search.
+
+        Args:
+            texts: List of N str, as people write them.
+            beam: Positive int, width of the beam; 1 is greedy search.
+            batch_size: Positive int, texts that are decoded together.
+
+        Returns:
+            List of N str, tokens between spaces.
+
+        Raises:
+            ValueError: If a text has no token, or more than `max_length`; or
+                if `beam` is not positive.
+        """
+        source = self._ids(texts)  # (N, S), S = max_length
+        if beam not in self._decoders:  # each width is compiled once
+            self._decoders[beam] = self._decoder(beam)
+        ids = self._decoders[beam].predict(
+            source, batch_size=batch_size, verbose=0
+        )  # (N, T), T = max_length + 8
+        return ids_to_text(ids, self.vectorizers[1])
+
+    def _decoder(self, beam):
+        vocabulary = self.vectorizers[1].get_vocabulary()
+        options = (
+            self.model,
+            vocabulary.index(START),
+            vocabulary.index(END),
+            self.max_length + 8,
+        )
+        if beam == 1:
+            return GreedyDecoder(*options)
+        return BeamDecoder(*options, width=beam)
+
+    def attention(self, text, translation):
+        """The attention weights of a translation, with its tokens.
+
+        A Transformer has weights in every block and head. These are the mean
+        over the heads of the last block's cross-attention.
+
+        Args:
+            text: Str, the source as people write it.
+            translation: Str, its translation, tokens between spaces.
+
+        Returns:
+            Float array `(T, S)`: row t shows where the model looked when it
+            chose target token t. Then the list of the S source tokens and
+            the list of the T target tokens, the last of them `[end]`.
+
+        Raises:
+            ValueError: If `text` has no token, or more than `max_length`.
+        """
+        source, target = normalize(text).split(), translation.split()
+        ids = text_to_ids(
+            [f"{START} {translation}"], self.vectorizers[1], len(target) + 1
+        )
+        _, maps = self.model(
+            {"source": self._ids([text]), "target": ids},
+            return_attention_scores=True,
+        )
+        *_, last = (n for n in maps if not n.endswith("self_attention"))
+        weights = np.array(maps[last])[0].mean(axis=0)  # (T, max_length)
+        return weights[:, : len(source)], source, [*target, END]
+
+    def _ids(self, texts):
+        """Source ids `(N, max_length)`; refuses texts of another length."""
+        texts = [normalize(text) for text in texts]
+        for text in texts:
+            length = len(text.split())
+            if not 0 < length <= self.max_length:
+                raise ValueError(
+                    f"A text must have 1 to {self.max_length} tokens. "
+                    f"Received {length}: {text!r}"
+                )
+        return text_to_ids(texts, self.vectorizers[0], self.max_length)
+
+
+def draw(translator, text, translation, path):
+    """Draw a heatmap of where the model looked.
+
+    Args:
+        translator: `Translator`.
+        text: Str, the source as people write it.
+        translation: Str, its translation, tokens between spaces.
+        path: Path of the file to write: an interactive page if it ends in
+            `.html`, otherwise a PNG picture.
+
+    Raises:
+        ValueError: If `text` has no token, or too many.
+        OSError: If the file cannot be written.
+    """
+    from d2l_attention.heatmaps import plot_alignment, view_attention
+    from d2l_attention.heatmaps.display import to_png
+
+    weights, source, target = translator.attention(text, translation)
+    if str(path).endswith(".html"):
+        view_attention(weights[None, None], target, source).save(path)
+        return
+    figure = plot_alignment(weights, source, target).figure
+    write_whole(path, to_png(figure, dpi=150))
+
+
+def load_translator(folder):
+    """Load the `Translator` of a finished run.
+
+    Args:
+        folder: Path of a folder with `settings.json`, `model.keras`,
+            `source_vocabulary.txt` and `target_vocabulary.txt`.
+
+    Returns:
+        `Translator`.
+
+    Raises:
+        ValueError: If the folder is no run folder, if the run has not
+            finished, or if a file is damaged.
+    """
+    folder = Path(folder)
+    try:
+        settings = (folder / "settings.json").read_bytes()
+    except OSError as error:
+        raise ValueError(f"{folder} is no run folder: {error}") from error
+    if not (folder / "model.keras").exists():
+        raise ValueError(f"{folder} has no trained model yet.")
+    try:
+        max_length = json.loads(settings)["max_length"]
+        vectorizers = [
+            make_vectorizer(_lines(folder / "source_vocabulary.txt")),
+            make_vectorizer(_lines(folder / "target_vocabulary.txt")),
+        ]
+        model = keras.saving.load_model(folder / "model.keras", compile=False)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise ValueError(f"{folder} is damaged: {error}") from error
+    found = [v.vocabulary_size() for v in vectorizers]
+    sizes = [model.source_vocab_size, model.target_vocab_size]
+    if found != sizes:
+        raise ValueError(
+            f"{folder} is damaged: its vocabularies have {found} ids, its "
+            f"model {sizes}."
+        )
+    return Translator(model, vectorizers, max_length)
+
+
+def _lines(path):
+    """The words of a vocabulary, one a line."""
+    return path.read_text(encoding="utf-8").split("\n")

@@ -1,0 +1,41 @@
+"""`python -m d2l_attention` knows its commands, and passes their status on."""
+
+from pathlib import Path
+
+from d2l_attention import commands
+from d2l_attention.__main__ import COMMANDS, main
+import pytest
+
+pytestmark = pytest.mark.backend_free
+
+
+def test_every_file_of_the_folder_is_a_command():
+    files = Path(commands.__file__).parent.glob("*.py")
+    assert {path.stem for path in files} - {"__init__"} == COMMANDS.keys()
+
+
+def test_help_lists_every_command(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("train", "translate"):
+        assert any(line.split()[:1] == [name] for line in lines), name
+
+
+def test_an_unknown_command_is_refused_and_the_known_ones_are_named(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["transcribe", "run"])
+    assert ended.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    for name in ("transcribe", "train", "translate"):
+        assert name in message
+
+
+def test_a_command_that_fails_says_why_in_one_line(tmp_path, capsys):
+    run = str(tmp_path / "nowhere")
+    assert main(["translate", run, "x"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert run in line
