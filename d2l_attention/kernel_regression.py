@@ -54,7 +54,7 @@ def nadaraya_watson(
         ops.convert_to_tensor(x, keras.config.floatx())
         for x in (query, key, value)
     )
-    scores = gaussian_scores(query / width, key / width)
+    scores = gaussian_scores(query, key) / width**2
     weights = masked_softmax(scores, attention_mask)
     output = ops.matmul(weights, value)
     return (output, weights) if return_attention_scores else output
@@ -114,4 +114,4 @@ class NWKernelRegression(AttentionLayer):
         self.factor = self.add_weight((), "ones", name="w")
 
     def score(self, query, key):
-        return gaussian_scores(query * self.factor, key * self.factor)
+        return gaussian_scores(query, key) * self.factor**2
