@@ -111,7 +111,8 @@ class Blocks(NamedTuple):
         x = pad_to(pad_to(x, 0, num_heads), 1, number * size)
         blocks = (self.num_head_blocks, self.heads, number, size)
         x = ops.transpose(ops.reshape(x, (*blocks, k)), (0, 2, 1, 3, 4))
-        return ops.reshape(x, (-1, self.heads, size, k))
+        num_blocks = self.num_head_blocks * number
+        return ops.reshape(x, (num_blocks, self.heads, size, k))
 
     def join(self, x, shape):
         """Blocks of queries as one tensor of the shape `(B, H, T, V)`."""

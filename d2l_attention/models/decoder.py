@@ -2,7 +2,7 @@
 
 from d2l_attention.attention_layer import drop
 from d2l_attention.models.blocks import TransformerDecoderBlock
-from d2l_attention.models.stack import TransformerStack
+from d2l_attention.models.stack import TransformerStack, asking_for_weights
 import keras
 from keras import ops
 
@@ -115,19 +115,20 @@ class TransformerDecoder(TransformerStack):
         training=None,
     ):
         x = drop(self.dropout_layer, self.place(query), training)
-        maps = {}
+        maps, asked = {}, asking_for_weights(return_attention_scores)
         for block in self.blocks:
-            x, weights = block(
+            x = block(
                 x,
                 key=key,
                 query_mask=query_mask,
                 key_mask=key_mask,
                 attention_mask=attention_mask,
                 cross_attention_mask=cross_attention_mask,
-                return_attention_scores=True,
                 training=training,
+                **asked,
             )
             if return_attention_scores:
+                x, weights = x
                 for name, one in weights.items():
                     maps[f"{block.name}/{name}"] = one
         x = self.end(x)

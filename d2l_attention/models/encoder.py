@@ -3,7 +3,7 @@
 from d2l_attention.attention_layer import drop, query_and_key_size
 from d2l_attention.masking import join_causal_mask, merge_masks
 from d2l_attention.models.blocks import TransformerEncoderBlock
-from d2l_attention.models.stack import TransformerStack
+from d2l_attention.models.stack import TransformerStack, asking_for_weights
 import keras
 
 
@@ -110,16 +110,11 @@ class TransformerEncoder(TransformerStack):
         if use_causal_mask:
             mask = join_causal_mask(mask, *query_and_key_size(query, query))
         x = drop(self.dropout_layer, self.place(query), training)
-        maps = {}
+        maps, asked = {}, asking_for_weights(return_attention_scores)
         for block in self.blocks:
-            x, weights = block(
-                x,
-                attention_mask=mask,
-                return_attention_scores=True,
-                training=training,
-            )
+            x = block(x, attention_mask=mask, training=training, **asked)
             if return_attention_scores:
-                maps[f"{block.name}/self_attention"] = weights
+                x, maps[f"{block.name}/self_attention"] = x
         x = self.end(x)
         return (x, maps) if return_attention_scores else x
 

@@ -3,6 +3,7 @@
 from d2l_attention._checks import check_positive, check_rate, check_room
 from d2l_attention.attention_layer import drop
 from d2l_attention.models.blocks import CausalBlock
+from d2l_attention.models.stack import asking_for_weights
 from d2l_attention.positional_encoding import PositionalEncoding
 import keras
 from keras import ops
@@ -130,16 +131,11 @@ class LanguageModel(keras.Model):
             )
         x = drop(self.dropout_layer, self.embed(ids), training)
         tokens = ops.not_equal(ids, 0)
-        maps = {}
+        maps, asked = {}, asking_for_weights(return_attention_scores)
         for block in self.blocks:
-            x, weights = block(
-                x,
-                key_mask=tokens,
-                return_attention_scores=True,
-                training=training,
-            )
+            x = block(x, key_mask=tokens, training=training, **asked)
             if return_attention_scores:
-                maps[f"{block.name}/self_attention"] = weights
+                x, maps[f"{block.name}/self_attention"] = x
         logits = self.output_layer(x)
         return (logits, maps) if return_attention_scores else logits
 

@@ -83,3 +83,12 @@ class TransformerStack(keras.Layer):
             "num_layers": self.num_layers,
             "max_length": self.max_length,
         }
+
+
+def asking_for_weights(return_attention_scores):
+    """The arguments of a block's call, none unless weights are asked for.
+
+    Under `keras.RematScope` JAX traces every argument, and a block must know
+    whether weights are asked for.
+    """
+    return {"return_attention_scores": True} if return_attention_scores else {}
