@@ -15,7 +15,8 @@ def write_whole(path, data):
         data: Bytes.
 
     Raises:
-        OSError: If the file cannot be written. The old file is unchanged.
+        OSError: If the file cannot be written; `PermissionError` and the
+            other kinds as they are. The old file is unchanged.
     """
     path = Path(path)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
@@ -25,11 +26,9 @@ def write_whole(path, data):
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except OSError as error:
-        raise OSError(
-            f"Could not write {path}: {error}. What was there before is "
-            "unchanged."
-        ) from error
+    except OSError as error:  # of the same kind, but naming the file
+        reason = f"{error.strerror or error}; the old file is unchanged"
+        raise OSError(error.errno, reason, str(path)) from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -106,9 +106,6 @@ class NWKernelRegression(AttentionLayer):
         6.0
     """
 
-    def __init__(self, *, dropout=0.0, **kwargs):
-        super().__init__(dropout=dropout, **kwargs)
-
     def build(self, query_shape, key_shape=None, value_shape=None):
         default_shapes(query_shape, key_shape, value_shape)
         self.factor = self.add_weight((), "ones", name="w")

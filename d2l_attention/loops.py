@@ -1,9 +1,9 @@
 """Loops in the graph: over time, over slots of a cache, over blocks.
 
 The portable forms are `keras.ops.scan`, `while_loop` and `slice_update`.
-TensorFlow has forms of its own here, each for a measured reason. The gradient
-of its `scan` does not compile. Its `while_loop` would run ten steps at a time,
-each with blocks of its own in memory; two at a time is fastest. Its
+TensorFlow has forms of its own here. The gradient of `keras.ops.scan` does
+not compile there under XLA. Its `while_loop` would run ten steps at a time,
+each with blocks of its own in memory; two at a time is faster than one. Its
 `slice_update` copies the whole array; a `TensorArray` does not.
 """
 
@@ -135,7 +135,7 @@ def hide_last_triangle(scores, num_rows):
 
         scores[h, t, s] = −inf where s > t + S − num_rows
 
-    `scores` is `(H, n, S)`. Unlike a `where`, `set_diag` does not copy it.
+    `scores` is `(H, n, S)`. `set_diag` touches only the triangle.
     """
     import tensorflow as tf
 

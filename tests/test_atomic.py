@@ -53,6 +53,9 @@ def test_a_write_of_no_bytes_leaves_the_old_file_alone(path):
 
 
 def test_a_folder_that_is_not_there_is_not_made(tmp_path):
-    with pytest.raises(OSError):
-        write_whole(tmp_path / "missing" / "file", b"new")
+    path = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError) as raised:
+        write_whole(path, b"new")
+    assert raised.value.filename == str(path)  # not that of the part
+    assert ".part" not in str(raised.value)
     assert os.listdir(tmp_path) == []

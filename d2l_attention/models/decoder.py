@@ -70,35 +70,6 @@ class TransformerDecoder(TransformerStack):
 
     block_class = TransformerDecoderBlock
 
-    def __init__(
-        self,
-        dim,
-        num_layers,
-        num_heads,
-        ffn_dim,
-        *,
-        dropout=0.0,
-        activation="relu",
-        use_bias=False,
-        normalize_first=False,
-        epsilon=1e-5,
-        max_length=256,
-        **kwargs,
-    ):
-        super().__init__(
-            dim,
-            num_layers,
-            num_heads,
-            ffn_dim,
-            dropout=dropout,
-            activation=activation,
-            use_bias=use_bias,
-            normalize_first=normalize_first,
-            epsilon=epsilon,
-            max_length=max_length,
-            **kwargs,
-        )
-
     def build(self, query_shape, key_shape):
         self.build_blocks(query_shape, key_shape)
 

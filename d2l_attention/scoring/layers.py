@@ -203,13 +203,9 @@ class BilinearAttention(AttentionLayer):
         ((1, 2, 6), (4, 6))
     """
 
-    def __init__(self, *, dropout=0.0, **kwargs):
-        super().__init__(dropout=dropout, **kwargs)
-
     def build(self, query_shape, key_shape=None, value_shape=None):
         query, key, _ = default_shapes(query_shape, key_shape, value_shape)
-        query_size, key_size = query[-1], key[-1]
-        self.kernel = self.add_weight((query_size, key_size), name="W")
+        self.kernel = self.add_weight((query[-1], key[-1]), name="W")
 
     def score(self, query, key):
         return bilinear_scores(query, key, self.kernel)

@@ -100,7 +100,7 @@ class RunFolder:
         try:
             write_whole(self._at(name), data)
         except OSError as error:
-            raise RunError(str(error)) from error
+            raise RunError(f"Could not write: {error}") from error
 
     def write_json(self, name, value):
         text = json.dumps(value, indent=2, ensure_ascii=False)

@@ -35,14 +35,8 @@ def command():
         changed = {k.replace("_", "-"): v for k, v in changed.items()}
         options = {**SMALL, **changed}
         words = [f"--{name}={value}" for name, value in options.items()]
-        return [
-            sys.executable,
-            "-m",
-            "d2l_attention",
-            "train",
-            str(run),
-            *words,
-        ]
+        program = [sys.executable, "-m", "d2l_attention", "train"]
+        return [*program, str(run), *words]
 
     return make
 
