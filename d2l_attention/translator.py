@@ -153,11 +153,12 @@ def draw(translator, text, translation, path):
     from d2l_attention.heatmaps.display import to_png
 
     weights, source, target = translator.attention(text, translation)
+    tokens = {"query_tokens": target, "key_tokens": source}
     if str(path).endswith(".html"):
-        view_attention(weights[None, None], target, source).save(path)
+        view_attention(weights[None, None], **tokens).save(path)
         return
-    figure = plot_alignment(weights, source, target).figure
-    write_whole(path, to_png(figure, dpi=150))
+    ax = plot_alignment(weights, **tokens)
+    write_whole(path, to_png(ax.figure, dpi=150))
 
 
 def load_translator(folder):

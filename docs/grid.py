@@ -2,41 +2,59 @@
 
     python docs/grid.py
 
-The model learns to write its input backwards; nobody tells it where to look.
+The model learns to continue strings of letters that repeat themselves, such
+as `heatmpheatmphe`. Nobody tells it where to look. To know what follows a
+letter, it has to find the same letter further back, and read on: so one
+layer looks at the letter before each letter, and the next at the letter that
+stood behind the same letter before (Olsson et al. 2022, arXiv:2209.11895,
+call this an induction head).
 """
 
 from pathlib import Path
 
 from d2l_attention.heatmaps import get_attention_weights, plot_attention_grid
 import keras
-from keras import layers
+from keras import layers, ops
 import numpy as np
 
-LETTERS, LENGTH, DIM = 26, 8, 64
+LETTERS, LENGTH, DIM = "abcdefghijklmnopqrstuvwxyz", 14, 64
 
 
-def reverser():
+def continuer():
     ids = keras.Input((LENGTH,), dtype="int32")
-    places = keras.ops.arange(LENGTH, dtype="int32")[None]
-    x = layers.Embedding(LETTERS, DIM)(ids)
+    places = ops.arange(LENGTH, dtype="int32")[None]
+    x = layers.Embedding(len(LETTERS), DIM)(ids)
     x = x + layers.Embedding(LENGTH, DIM)(places)
     for i in range(2):
-        attended = layers.MultiHeadAttention(3, DIM // 3, name=f"layer_{i}")
-        x = layers.LayerNormalization()(x + attended(x, x))
-    return keras.Model(ids, layers.Dense(LETTERS)(x))
+        attend = layers.MultiHeadAttention(2, DIM // 2, name=f"layer_{i}")
+        x = x + attend(x, x, use_causal_mask=True)
+        x = layers.LayerNormalization()(x)
+    return keras.Model(ids, layers.Dense(len(LETTERS))(x))
+
+
+def draw_strings(number, rng):
+    """Strings of different letters that repeat after 4 to 7 of them."""
+    letters = rng.permuted(np.tile(np.arange(26), (number, 1)), axis=1)
+    periods = rng.integers(4, 8, (number, 1))
+    return np.take_along_axis(letters, np.arange(LENGTH + 1) % periods, axis=1)
 
 
 if __name__ == "__main__":
     keras.utils.set_random_seed(0)
-    model = reverser()
+    model = continuer()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(3e-3), loss, metrics=["accuracy"])
-    x = np.random.default_rng(0).integers(0, LETTERS, (4096, LENGTH))
-    model.fit(x, x[:, ::-1], batch_size=128, epochs=8, verbose=2)
+    model.compile(keras.optimizers.Adam(2e-3), loss)
+    strings = draw_strings(40_000, np.random.default_rng(0))
+    model.fit(strings[:, :-1], strings[:, 1:], 128, 8, verbose=2)
 
-    word = "heatmaps"
-    inputs = np.array([[ord(letter) - ord("a") for letter in word]])
+    text = ("heatmp" * 3)[:LENGTH]
+    inputs = np.array([[LETTERS.index(letter) for letter in text]])
     outputs, maps = get_attention_weights(model, inputs)
-    written = [chr(ord("a") + i) for i in np.argmax(outputs[0], -1)]
-    figure = plot_attention_grid(maps, written, list(word))
-    figure.savefig(Path(__file__).parent / "grid.png", dpi=80)
+    print("writes", *(LETTERS[i] for i in np.argmax(outputs[0], -1)))
+    figure = plot_attention_grid(
+        maps,
+        query_tokens=text,
+        key_tokens=text,
+        mask=np.tri(LENGTH, dtype=bool),
+    )
+    figure.savefig(Path(__file__).parent / "grid.png", dpi=100)

@@ -33,7 +33,7 @@ FLOORS = {
 USERS = {"translator", "train", "commands"}  # put all of it to use
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "notebook"}
 LAZY = {  # heavy, and needed by some readers only
-    "tensorflow": {"datasets", "loops", "train", "commands"},
+    "tensorflow": {"datasets", "heatmaps", "loops", "train", "commands"},
     "matplotlib": {"heatmaps"},
     "sacrebleu": {"metrics"},
     "pooch": {"datasets"},

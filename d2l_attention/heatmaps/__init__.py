@@ -7,12 +7,16 @@ from d2l_attention.heatmaps.adapters import register_attention_adapter
 from d2l_attention.heatmaps.capture import (
     AttentionMaps,
     AttentionRecorder,
-    MaskLeak,
-    check_attention_masks,
     get_attention_weights,
 )
 from d2l_attention.heatmaps.describe import describe_attention
 from d2l_attention.heatmaps.display import display_figure
+from d2l_attention.heatmaps.gradients import (
+    get_attention_gradients,
+    gradient_rollout,
+)
+from d2l_attention.heatmaps.leaks import MaskLeak, check_attention_masks
+from d2l_attention.heatmaps.palette import PALETTE
 from d2l_attention.heatmaps.panels import (
     animate_attention,
     plot_attention_grid,
@@ -39,8 +43,11 @@ __all__ = [
     "AttentionRecorder",
     "AttentionView",
     "MaskLeak",
+    "PALETTE",
     "check_attention_masks",
+    "get_attention_gradients",
     "get_attention_weights",
+    "gradient_rollout",
     "register_attention_adapter",
     "alignment_error_rate",
     "alignment_from_attention",

@@ -1,14 +1,20 @@
 """How the weights of each kind of attention layer are read as it runs."""
 
+import contextlib
+import functools
 import inspect
-import math
 
+from d2l_attention.heatmaps.softmaxes import to_heads
 import keras
 from keras import ops
 
 
-def register_attention_adapter(layer_class, adapter):
+def register_attention_adapter(layer_class, adapter=None):
     """Teach `get_attention_weights` to read another kind of layer.
+
+    Without an adapter, the weights are what `keras.ops.softmax` (or the
+    layer `keras.layers.Softmax`) gives inside the layer: `(B, T, S)`,
+    `(B, H, T, S)`, or with more axes of heads.
 
     Args:
         layer_class: Class of the layer; the adapter also serves subclasses.
@@ -20,7 +26,8 @@ def register_attention_adapter(layer_class, adapter):
             of the method.
 
     Raises:
-        TypeError: If `layer_class` is not a class of layers.
+        TypeError: If `layer_class` is not a class of layers, or `adapter` is
+            not a function.
     """
     if not (
         inspect.isclass(layer_class) and issubclass(layer_class, keras.Layer)
@@ -29,23 +36,125 @@ def register_attention_adapter(layer_class, adapter):
             "`layer_class` must be a class of layers. "
             f"Received: {layer_class!r}."
         )
-    _ADAPTERS.insert(0, (layer_class, adapter))
+    if not (adapter is None or callable(adapter)):
+        raise TypeError(f"`adapter` must be a function. Received: {adapter!r}.")
+    _ADAPTERS.insert(0, (layer_class, adapter or BY_SOFTMAX))
 
 
-def _by_call(layer, record):
-    """The adapter of layers whose `call` takes `return_attention_scores`."""
-    original = layer.call
-    signature = inspect.signature(original)
+BY_SOFTMAX = "by softmax"  # its weights are what a softmax inside it gives
+NO_WEIGHTS = "no weights"  # its mechanism forms none
 
-    def call(*args, **kwargs):
-        output = original(*args, **kwargs)
-        bound = signature.bind(*args, **kwargs)
+
+def adapter_of(layer):
+    """The adapter of a layer, or None if it is no attention that is known.
+
+    `BY_SOFTMAX` and `NO_WEIGHTS` stand for layers without an adapter.
+    """
+    for layer_class, adapter in _ADAPTERS:
+        if isinstance(layer, layer_class):
+            return adapter
+    ours = ("project_query", "project_key", "project_value")
+    if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
+        return _by_attend if hasattr(layer, "attend") else NO_WEIGHTS
+    name = type(layer).__name__.lower()
+    if "deformable" in name:
+        return NO_WEIGHTS  # it samples points between the keys
+    if "attention" in name and "mask" not in name:
+        return BY_SOFTMAX
+    return None
+
+
+def on_the_path(adapter, change):
+    """The adapter that makes outputs depend on the very weights it records.
+
+    Args:
+        adapter: An adapter that `adapter_of` gives.
+        change: Function of weights, which gives what to use in their place.
+
+    Returns:
+        Adapter. Weights that come from a softmax of Keras it leaves to the
+        one who watches that.
+    """
+    if adapter is _by_scores:  # and no longer the fused operation
+        return _by_scores_alone
+    if adapter is _by_attend:
+        return functools.partial(_by_changed_dropout, change=change)
+    return adapter
+
+
+def _by_scores(layer, record):
+    """The adapter of Keras's attention with heads, and of its subclasses.
+
+    Keras documents `_compute_attention` as the method to override: whatever
+    the `call` of a subclass looks like, its weights come from there.
+    """
+    original = layer._compute_attention
+    axes = len(getattr(layer, "_attention_axes", None) or (1,))
+
+    def compute(*args, **kwargs):
+        result = original(*args, **kwargs)
+        if isinstance(result, tuple):
+            weights = result[1]
+            if weights is None:  # the fused operation: ask again
+                weights = _scores(layer, original, args, kwargs)[1]
+                weights = _even_where_empty(weights)
+            record(_join_axes(weights, axes))
+        return result
+
+    return [(layer, "_compute_attention", compute)]
+
+
+def _by_scores_alone(layer, record):
+    original = layer._compute_attention
+    axes = len(getattr(layer, "_attention_axes", None) or (1,))
+
+    def compute(*args, **kwargs):
+        output, weights = _scores(layer, original, args, kwargs)
+        record(_join_axes(weights, axes))
+        return output, weights
+
+    return [(layer, "_compute_attention", compute)]
+
+
+def _scores(layer, compute, args, kwargs):
+    """Output and weights of the path that forms them.
+
+    `MultiHeadAttention` is asked by an argument, `GroupQueryAttention` by an
+    attribute that its `call` sets.
+    """
+    bound = inspect.signature(compute).bind(*args, **kwargs)
+    if "return_attention_scores" in bound.signature.parameters:
         bound.arguments["return_attention_scores"] = True
-        bound.arguments["training"] = False  # weights before dropout
-        record(original(*bound.args, **bound.kwargs)[1])
-        return output
+    asked = {"_return_attention_scores": True, "_flash_attention": False}
+    with contextlib.ExitStack() as stack:
+        for name, value in asked.items():
+            if hasattr(layer, name):
+                put(stack, layer, name, value)
+        return compute(*bound.args, **bound.kwargs)
 
-    return [(layer, "call", call)]
+
+def _even_where_empty(weights):
+    """What Keras's fused operation does for a query that may see nothing."""
+    some = ops.any(weights > 0, axis=-1, keepdims=True)
+    even = ops.ones_like(weights) / ops.shape(weights)[-1]
+    return ops.where(some, weights, even)
+
+
+def _join_axes(weights, axes):
+    """`(…, H, *T, *S)` as `(B, H, T, S)`, for `attention_axes` of Keras."""
+    shape = ops.shape(weights)
+    batch = shape[: -2 * axes - 1]
+    heads, t, s = shape[-2 * axes - 1], shape[-2 * axes : -axes], shape[-axes:]
+    joined = _product(batch), heads, _product(t), _product(s)
+    return ops.reshape(weights, joined)
+
+
+def _product(sizes):
+    """Like `math.prod`, but one size stays what it is, known or not."""
+    first, *rest = sizes
+    for size in rest:
+        first = first * size
+    return first
 
 
 def _by_attend(layer, record):
@@ -60,72 +169,49 @@ def _by_attend(layer, record):
     return [(layer, "attend", attend)]
 
 
-def _of_no_weights(layer, record):
-    """The adapter of this package's layers that form no weights."""
-    return []
+def _by_changed_dropout(layer, record, change):
+    """This package's layers drop weights before they use them."""
+    dropout = _ChangedDropout(layer.dropout_layer, change)
+    return [*_by_attend(layer, record), (layer, "dropout_layer", dropout)]
 
 
-def _by_softmax(layer, record):
-    """The adapter of layers whose weights come from their `Softmax` layer."""
-    (softmax,) = _softmaxes(layer)
-    original_call, original_softmax = layer.call, softmax.call
-    seen = []
+class _ChangedDropout:
+    rate = 1.0  # so that the layer calls it
 
-    def weigh(*args, **kwargs):
-        weights = original_softmax(*args, **kwargs)
-        # Heads that share keys come as (B, G, H / G, T, S).
-        batch, *heads, t, s = ops.shape(weights)
-        seen.append(ops.reshape(weights, (batch, math.prod(heads), t, s)))
-        return weights
+    def __init__(self, dropout_layer, change):
+        self.dropout_layer = dropout_layer
+        self.change = change
 
-    def call(*args, **kwargs):
-        output = original_call(*args, **kwargs)
-        if not seen:
-            raise ValueError(
-                f"The attention of {layer.path!r} ran as one fused operation, "
-                "which forms no weights on this backend."
-            )
-        record(seen.pop())
-        return output
-
-    return [(layer, "call", call), (softmax, "call", weigh)]
+    def __call__(self, weights, training=None):
+        return self.dropout_layer(self.change(weights), training=training)
 
 
-def _softmaxes(layer):
-    parts = flatten_layers(layer, include_self=False)
-    return [part for part in parts if isinstance(part, keras.layers.Softmax)]
+def put(stack, owner, name, value):
+    """Set an attribute of a layer; leaving `stack` puts back what was there.
 
-
-def flatten_layers(layer, include_self=True):
-    """The layers inside a layer or model, at any depth, and itself.
-
-    Keras has this walk as a private method only: its public `model.layers`
-    lists the direct parts of a model, and other layers have no such list.
+    Keras's own way of setting attributes would track the stand-in.
     """
-    return layer._flatten_layers(include_self=include_self)
+    before = owner.__dict__.get(name, stack)
+    object.__setattr__(owner, name, value)
+    if before is stack:
+        stack.callback(object.__delattr__, owner, name)
+    else:
+        stack.callback(object.__setattr__, owner, name, before)
 
 
 _ADAPTERS = [
-    (keras.layers.MultiHeadAttention, _by_call),
-    (keras.layers.GroupQueryAttention, _by_call),
-    (keras.layers.Attention, _by_call),  # and AdditiveAttention
+    (keras.layers.MultiHeadAttention, _by_scores),
+    (keras.layers.GroupQueryAttention, _by_scores),
+    (keras.layers.Attention, BY_SOFTMAX),  # and AdditiveAttention
 ]
 
 
-def adapter_of(layer):
-    """The adapter of a layer, or None if it is not a known attention layer."""
-    for layer_class, adapter in _ADAPTERS:
-        if isinstance(layer, layer_class):
-            if adapter is not _by_call or _takes_scores(layer):
-                return adapter
-    ours = ("project_query", "project_key", "project_value")
-    if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
-        return _by_attend if hasattr(layer, "attend") else _of_no_weights
-    name = type(layer).__name__.lower()
-    if name.endswith("attention") and len(_softmaxes(layer)) == 1:
-        return _by_softmax
-    return None
+def _without_sink(weights):
+    """The last column is a sink: it takes weight away and gives nothing."""
+    return to_heads(weights)[..., :-1]
 
 
-def _takes_scores(layer):
-    return "return_attention_scores" in inspect.signature(layer.call).parameters
+def layout_of(layer):
+    """The function that makes `(B, H, T, S)` of a layer's softmax."""
+    sinks = type(layer).__name__ == "GptOssAttention"  # of keras-hub
+    return _without_sink if sinks else to_heads

@@ -1,33 +1,33 @@
-"""The attention weights of a Keras model that was not made to show them.
-
-While the model runs, stand-ins replace some methods of its attention layers:
-they call the methods and record the weights. Afterwards the model is as it
-was before.
-"""
+"""The attention weights of a Keras model that was not made to show them."""
 
 from collections.abc import Mapping
-import contextlib
 import io
-from typing import NamedTuple
+import warnings
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.heatmaps.adapters import adapter_of, flatten_layers
 from d2l_attention.heatmaps.selection import select_layers
+from d2l_attention.heatmaps.watching import Run
 import keras
-from keras import ops, tree
 import numpy as np
 
 
 class AttentionMaps(Mapping):
     """Weights `(B, H, T, S)` by the path of their layer.
 
-    The second call of a layer has the path `path#2`, the third `path#3`. The
-    maps stand in the order of the calls. Their values are NumPy arrays, but
-    inside a traced function they are tensors of the graph.
+    A path holds the names on the way from the model to the layer, such as
+    `decoder/block_1/cross_attention`. The second call of a layer has the
+    path `path#2`, the third `path#3`. The maps stand in the order of the
+    calls. Their values are NumPy arrays, but inside a traced function they
+    are tensors of the graph.
+
+    Args:
+        maps: Mapping or pairs of path and weights.
+        skipped: Dict of path to the reason why there are no weights.
     """
 
-    def __init__(self, maps=()):
+    def __init__(self, maps=(), skipped=()):
         self._maps = dict(maps)
+        self.skipped = dict(skipped)
 
     def __getitem__(self, path):
         return self._maps[path]
@@ -40,7 +40,8 @@ class AttentionMaps(Mapping):
 
     def __repr__(self):
         shapes = {path: tuple(w.shape) for path, w in self._maps.items()}
-        return f"AttentionMaps({shapes})"
+        skipped = f", skipped={self.skipped}" if self.skipped else ""
+        return f"AttentionMaps({shapes}{skipped})"
 
     def select(self, layers):
         """The maps of a list of paths, or of a pattern like `"decoder/*"`."""
@@ -48,9 +49,13 @@ class AttentionMaps(Mapping):
         return AttentionMaps({path: self._maps[path] for path in chosen})
 
     def save(self, path):
-        """Write a `.npz` file; it replaces an old file only when complete."""
+        """Write a `.npz` file; it replaces an old file only when complete.
+
+        NumPy's files know no bfloat16: it is written as float32, which holds
+        each of its values. What was skipped is not written.
+        """
         content = io.BytesIO()
-        np.savez_compressed(content, **self._maps)
+        np.savez_compressed(content, **_plain(self._maps))
         write_whole(path, content.getvalue())
 
     @classmethod
@@ -60,175 +65,79 @@ class AttentionMaps(Mapping):
             return cls({name: file[name] for name in file.files})
 
 
-def get_attention_weights(model, inputs, *, layers=None, training=False):
+def _plain(maps):
+    return {
+        path: np.asarray(w, "float32") if str(w.dtype) == "bfloat16" else w
+        for path, w in maps.items()
+    }
+
+
+def get_attention_weights(model, *args, layers=None, **kwargs):
     """Call a model once; return its outputs and its attention weights.
 
-    The outputs equal `model(inputs)` bit for bit: the model computes them as
-    always, and the weights are only recorded. This works eagerly and inside a
-    `tf.function`, with and without XLA; there the maps hold tensors, which
-    the function may return.
+    The outputs equal `model(*args, **kwargs)` bit for bit: the model computes
+    them as always, and the weights are only noted. This works eagerly and
+    inside a `tf.function`, with and without XLA; there the maps hold tensors,
+    which the function may return.
 
-    The known attention layers are the layers of this package; of
-    `keras.layers`, `MultiHeadAttention`, `GroupQueryAttention`, `Attention`
-    and `AdditiveAttention`, with their subclasses; and layers whose class name
-    ends in attention and which own one `keras.layers.Softmax`, as most of
-    keras-hub's do. `register_attention_adapter` adds others.
+    The known attention layers are the layers of this package; the attention
+    layers of `keras.layers`, with their subclasses; and layers with
+    "attention" in the name of their class, as keras-hub's, whose weights are
+    what `keras.ops.softmax` gives in them. `register_attention_adapter` adds
+    others. A model whose attention runs inside a loop of its own is asked by
+    its `return_attention_scores`, if it has that.
 
-    Weights are recorded before dropout. Layers that form no weights, such as
-    `FlashAttention`, are left out. For a query that may attend to nothing the
-    recorded weights are 0, though Keras's own layers may average over all
-    keys there.
+    Weights are those before dropout. What looks like attention and cannot be
+    read is named in a warning and in `maps.skipped`: a layer that forms no
+    weights, such as `FlashAttention`, one that runs inside a loop, and a
+    softmax in a layer of an unknown kind. A softmax that is not Keras's
+    (`tf.nn.softmax`) stays invisible.
 
     Args:
         model: A `keras.Model` or layer.
-        inputs: Inputs of the model.
+        *args: Inputs of the model, as it is called.
         layers: A list of paths of layers, or a pattern like `"encoder/*"`.
             All layers by default.
-        training: Whether dropout is active.
+        **kwargs: Other arguments of the call, such as `training=True`.
 
     Returns:
         The outputs, and `AttentionMaps`.
 
     Raises:
-        ValueError: If the model has no known attention layer, no layer
-            matches, none of them forms weights, attention runs inside a loop
-            of the graph, or a fused operation forms no weights.
+        ValueError: If there are no weights to be had, or no layer matches.
+
+    Warns:
+        UserWarning: If a layer that looks like attention has no weights.
+
+    Example:
+        >>> layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
+        >>> x = np.ones((1, 3, 8), "float32")
+        >>> _, maps = get_attention_weights(layer, x, x)
+        >>> maps["attention"].shape
+        (1, 2, 3, 3)
     """
     if not model.built:
-        model(inputs)
-    calls = {}
-    with _watch(model, layers, calls):
-        outputs = model(inputs, training=training)
-    if not calls:
+        model(*args, **kwargs)
+    run = Run(model, layers)
+    with run.watch():
+        outputs = model(*args, **kwargs)
+    maps = run.maps(outputs)
+    skipped = run.skipped()
+    told = "".join(f"\n  {path}: {why}" for path, why in skipped.items())
+    if not maps:
         raise ValueError(
-            f"The chosen attention layers of {type(model).__name__} "
-            f"{model.name!r} form no weights (flash and linear-cost attention "
-            "form none), or were not called."
+            f"{type(model).__name__} {model.name!r} has no attention whose "
+            f"weights can be read.{told or _HINT}"
         )
-    return outputs, AttentionMaps(
-        {
-            path: _concrete(weights, path, outputs)
-            for path, weights in calls.items()
-        }
-    )
+    if skipped:
+        warnings.warn(f"There are no weights of{told}", stacklevel=2)
+    return outputs, AttentionMaps(maps, skipped)
 
 
-@contextlib.contextmanager
-def _watch(model, layers, calls):
-    """Put the stand-ins in place for one call, then the methods back."""
-    watched = {}
-    for layer in flatten_layers(model):
-        adapter = adapter_of(layer)
-        if adapter is not None:
-            watched[layer.path] = layer, adapter
-    if not watched:
-        raise ValueError(
-            f"{type(model).__name__} {model.name!r} has no attention layer "
-            "of a known kind. `register_attention_adapter` adds other kinds."
-        )
-    patched = []
-    try:
-        for path in select_layers(watched, layers):
-            layer, adapter = watched[path]
-            for owner, name, method in adapter(layer, _recorder(path, calls)):
-                before = owner.__dict__.get(name)
-                patched.append((owner, name, before))
-                object.__setattr__(owner, name, method)
-        yield
-    finally:
-        for owner, name, before in reversed(patched):
-            if before is None:
-                object.__delattr__(owner, name)
-            else:
-                object.__setattr__(owner, name, before)
-
-
-def _recorder(path, calls):
-    def record(weights):
-        if len(weights.shape) == 3:
-            weights = ops.expand_dims(weights, 1)  # one head
-        again = sum(name.split("#")[0] == path for name in calls)
-        calls[f"{path}#{again + 1}" if again else path] = weights
-
-    return record
-
-
-def _concrete(weights, path, outputs):
-    """The weights as a NumPy array, or in a traced function as a tensor."""
-    graph = _graph(weights)
-    if graph is not None and graph is not _graph(tree.flatten(outputs)[0]):
-        raise ValueError(
-            f"The attention of {path.split('#')[0]!r} runs inside a loop of "
-            "the graph, and its weights cannot leave the loop. If the model "
-            "has `return_attention_scores`, ask the model for them."
-        )
-    return weights if graph is not None else ops.convert_to_numpy(weights)
-
-
-def _graph(tensor):
-    return None if hasattr(tensor, "numpy") else getattr(tensor, "graph", None)
-
-
-class MaskLeak(NamedTuple):
-    """Attention on positions that may not be attended."""
-
-    layer: str
-    head: int
-    kind: str
-    mass: float
-
-    def __str__(self):
-        return (
-            f"{self.layer}, head {self.head}: up to {self.mass:.1%} of a row's "
-            f"attention lies on {self.kind}"
-        )
-
-
-def check_attention_masks(maps, key_mask=None, *, causal=False, tolerance=1e-6):
-    """Find attention on padding, or on the future.
-
-    Where T = S the queries are taken to be the keys, and the rows of padding
-    are not checked.
-
-    Args:
-        maps: Mapping of layer path to weights `(B, H, T, S)`.
-        key_mask: Bool array `(B, S)`, True at tokens, or a dict of path to
-            such an array.
-        causal: Whether row t may attend to columns 0 … t only.
-        tolerance: Float, the share of a row that is not yet a leak.
-
-    Returns:
-        List of `MaskLeak(layer, head, kind, mass)`; `mass` is the largest
-        share of a row. There is one leak for each layer, head and kind that
-        has any.
-
-    Raises:
-        ValueError: If a mask does not fit its layer.
-    """
-    leaks = []
-    for path, weights in maps.items():
-        weights = np.asarray(weights, "float64")
-        batch, num_heads, t, s = weights.shape
-        mask = key_mask.get(path) if isinstance(key_mask, dict) else key_mask
-        rows = np.ones((batch, t), bool)
-        forbidden = {}
-        if mask is not None:
-            mask = np.asarray(mask, bool)
-            if mask.shape != (batch, s):
-                raise ValueError(
-                    f"The mask of {path!r} must be (batch, keys), "
-                    f"{(batch, s)}. Received: shape {mask.shape}."
-                )
-            rows = mask if t == s else rows
-            forbidden["padding"] = ~mask[:, None]
-        if causal:
-            forbidden["the future"] = np.triu(np.ones((t, s), bool), 1)[None]
-        for kind, cells in forbidden.items():
-            mass = (weights * cells[:, None]).sum(-1) * rows[:, None]
-            for head, most in enumerate(mass.max(axis=(0, 2))):
-                if most > tolerance:
-                    leaks.append(MaskLeak(path, head, kind, float(most)))
-    return leaks
+_HINT = (
+    " No attention layer of a known kind was called; "
+    "`register_attention_adapter` adds kinds."
+)
 
 
 class AttentionRecorder(keras.callbacks.Callback):

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def describe_attention(
-    weights, query_tokens=None, key_tokens=None, *, mask=None, top=3
+    weights, *, query_tokens=None, key_tokens=None, mask=None, top=3
 ):
     """A heatmap in words, for readers who cannot see it.
 

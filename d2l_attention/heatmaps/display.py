@@ -7,59 +7,147 @@ from pathlib import Path
 import tempfile
 import warnings
 
+from d2l_attention.heatmaps.fonts import provide_fonts
 from matplotlib.animation import Animation
 import matplotlib.pyplot as plt
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageSequence
+
+_SHOWN_DPI = 100  # dots that a screen shows for an inch of the figure
+# The picture for exporters that know no HTML is small: notebooks hold up to
+# fifteen figures, each twice, and must stay below 500 KB.
+_BESIDE_DPI, _BESIDE_COLOURS = 64, 16
+_ANIMATION_DPI, _ANIMATION_COLOURS = 160, 64
+_MOST_COLOURS = 8192  # of a drawing; a photograph has more
 
 
-def display_figure(figure, alt):
+def display_figure(figure, alt, caption=None, *, dpi=200):
     """Show a figure with a text for readers who cannot see it.
 
     The text is the `alt` of an `<img>` that contains the picture itself, so
-    the notebook keeps it wherever it is read. The figure is closed.
+    the notebook keeps it wherever it is read. Exporters that know no HTML
+    find a smaller picture beside it. The figure is closed.
 
     Args:
         figure: A `matplotlib.figure.Figure`, `Axes` of one, or an animation,
-            shown as a GIF.
+            shown as a GIF that runs once.
         alt: Str, a description of what the figure shows.
+        caption: Str, a line below the figure that everybody reads.
+        dpi: Int, dots for an inch of the figure. The size on a screen stays
+            the same; fewer dots make a smaller file.
 
     Returns:
         An object that IPython displays; its `data` is the HTML.
 
     Raises:
         ValueError: If `alt` is empty.
+
+    Warns:
+        UserWarning: Once for each script that no installed font can draw.
     """
     if not alt.strip():
         raise ValueError(f"`alt` must describe the figure. Received: {alt!r}.")
     if isinstance(figure, Animation):
-        return _Picture(alt, "image/gif", _to_gif(figure))
-    figure = getattr(figure, "figure", figure)
-    picture = to_png(figure)
-    return _Picture(alt, "image/png", picture)
+        animation, figure = figure, _figure_of(figure)
+        kind, picture, width = "image/gif", _to_gif(animation), None
+    else:
+        figure = getattr(figure, "figure", figure)
+        image = _draw(figure, dpi)
+        kind, picture = "image/png", pack(image)
+        width = round(image.width * _SHOWN_DPI / dpi)
+    beside = pack(_draw(figure, _BESIDE_DPI), _BESIDE_COLOURS)
+    plt.close(figure)
+    return _Picture(alt, caption, kind, picture, width, beside)
 
 
 def to_png(figure, dpi=100):
-    """A figure as the bytes of a small PNG, without loss.
+    """A figure as the bytes of a small PNG.
 
     The same figure gives the same bytes: the file holds no date and no
     version. The figure is closed.
     """
-    drawn, packed = io.BytesIO(), io.BytesIO()
+    image = _draw(figure, dpi)
+    plt.close(figure)
+    return pack(image)
+
+
+def _draw(figure, dpi):
+    """The pixels of a figure, as an RGB image of PIL."""
+    provide_fonts(figure)
+    drawn = io.BytesIO()
     with warnings.catch_warnings():
-        # Drawing has warned of the missing font; this warns for each letter.
+        # The line above has told of missing fonts; this tells each letter.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(drawn, dpi=dpi, bbox_inches="tight")
-    plt.close(figure)
-    Image.open(drawn).convert("RGB").save(packed, "png", optimize=True)
+    return Image.open(drawn).convert("RGB")
+
+
+def pack(image, most=256):
+    """An RGB image as the bytes of a small PNG, with a palette.
+
+    The half of the palette holds the colours of most pixels: paper, ink and
+    cells stay as they are. The other half serves the rare colours, of the
+    edges of lines and letters. A photograph has too many and keeps them all.
+    """
+    levels = np.asarray(image).reshape(-1, 3)
+    codes = levels.astype("int64") @ [1 << 16, 1 << 8, 1]
+    _, first, places, counts = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    colours = levels[first]
+    if len(colours) <= _MOST_COLOURS:
+        if len(colours) > most:
+            colours, nearest = _reduce(colours, counts, most)
+            places = nearest[places]
+        places = places.reshape(image.height, image.width).astype("uint8")
+        image = Image.fromarray(places)
+        image.putpalette(colours.tobytes())
+    packed = io.BytesIO()
+    image.save(packed, "png", optimize=True)
     return packed.getvalue()
 
 
+def _reduce(colours, counts, most):
+    """A palette of `most` colours, and the place in it of each colour."""
+    order = np.argsort(-counts, kind="stable")
+    kept, others = np.split(colours[order], [most // 2])
+    mixed = Image.fromarray(others[None]).quantize(
+        most - len(kept), method=Image.Quantize.MAXCOVERAGE, kmeans=3
+    )
+    mixed = np.array(mixed.getpalette(), "uint8").reshape(-1, 3)
+    palette = np.concatenate([kept, mixed])[:most]
+    apart = colours[:, None].astype(int) - palette.astype(int)
+    return palette, np.square(apart).sum(axis=-1).argmin(axis=1)
+
+
 def _to_gif(animation):
+    """A GIF that runs once, with one palette for all frames, and no dots."""
+    provide_fonts(_figure_of(animation))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "animation.gif")
-        animation.save(path, writer="pillow", dpi=80)
-        plt.close(_figure_of(animation))
-        return path.read_bytes()
+        animation.save(path, writer="pillow", dpi=_ANIMATION_DPI)
+        drawn = Image.open(path)
+        duration = drawn.info["duration"]
+        frames = [f.convert("RGB") for f in ImageSequence.Iterator(drawn)]
+    strip = Image.fromarray(np.concatenate([np.asarray(f) for f in frames]))
+    palette = strip.quantize(
+        _ANIMATION_COLOURS, method=Image.Quantize.MAXCOVERAGE
+    )
+    first, *others = (
+        frame.quantize(palette=palette, dither=Image.Dither.NONE)
+        for frame in frames
+    )
+    first.info.pop("loop", None)  # matplotlib's files run for ever
+    packed = io.BytesIO()
+    first.save(
+        packed,
+        "gif",
+        save_all=True,
+        append_images=others,
+        duration=duration,
+        optimize=True,
+    )
+    return packed.getvalue()
 
 
 def _figure_of(animation):
@@ -68,15 +156,28 @@ def _figure_of(animation):
 
 
 class _Picture:
-    """HTML that shows itself in a notebook."""
+    """A picture that shows itself in a notebook."""
 
-    def __init__(self, alt, kind, picture):
-        picture = base64.b64encode(picture).decode()
-        alt = html.escape(alt)
-        self.data = f'<img alt="{alt}" src="data:{kind};base64,{picture}">'
+    def __init__(self, alt, caption, kind, picture, width, beside):
+        size = "" if width is None else f' width="{width}"'
+        source = base64.b64encode(picture).decode()
+        below = ""
+        if caption:
+            below = f"<figcaption>{html.escape(caption)}</figcaption>"
+        self.data = (
+            '<figure style="margin:0">'
+            f'<img alt="{html.escape(alt)}"{size} '
+            f'style="max-width:100%;height:auto" '
+            f'src="data:{kind};base64,{source}">{below}</figure>'
+        )
+        self._beside = base64.b64encode(beside).decode()
 
-    def _repr_html_(self):
-        return self.data
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {
+            "text/html": self.data,
+            "image/png": self._beside,
+            "text/plain": repr(self),
+        }
 
     def __repr__(self):
         return "<picture>"

@@ -1,29 +1,38 @@
 """Many heatmaps under one colour scale: side by side, or one after another."""
 
-from d2l_attention.heatmaps.cells import draw_cells, highest, pool, turn
+from d2l_attention.heatmaps.cells import (
+    draw_scale,
+    highest,
+    number_cells,
+    number_format,
+    pool,
+)
+from d2l_attention.heatmaps.fonts import families_for
+from d2l_attention.heatmaps.grid import draw_grid, hide_all
 from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import hide, select_maps, to_numpy
-from d2l_attention.heatmaps.tokens import label_axis, readable
+from d2l_attention.heatmaps.tokens import readable
 from matplotlib.animation import FuncAnimation
-import matplotlib.pyplot as plt
 import numpy as np
 
 
 def plot_attention_grid(
     weights,
+    *,
     query_tokens=None,
     key_tokens=None,
-    *,
     tokens=None,
     layers=None,
     heads=None,
     sample=0,
     mask=None,
     figsize=None,
-    cmap="viridis",
+    cmap=None,
     vmin=0.0,
     vmax=None,
     max_ticks=None,
+    annotate=False,
+    fmt=None,
     rtl="auto",
 ):
     """A row of heatmaps for each layer, a column for each head.
@@ -47,10 +56,13 @@ def plot_attention_grid(
         mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
             dict of path to one.
         figsize: Size of one panel, in inches.
-        cmap: Name of a matplotlib colour map.
+        cmap: Name of a matplotlib colour map; the course's by default.
         vmin: Float, lower end of the colour scale.
         vmax: Float, upper end; defaults to the largest weight shown.
         max_ticks: Int, most labels on an axis; by default as many as fit.
+        annotate: Whether to write the weights into the cells, or "auto", as
+            in `plot_attention`.
+        fmt: Str, the format of these weights.
         rtl: Whether keys run from right to left, and queries are labelled on
             the right; "auto" decides by the script of the tokens.
 
@@ -67,103 +79,79 @@ def plot_attention_grid(
     grid = select_maps(
         weights, query_tokens, key_tokens, tokens, layers, heads, sample
     )
-    shapes = [matrices.shape for matrices, _, _ in grid.values()]
-    tops = [highest(matrices) for matrices, _, _ in grid.values()]
-    columns = max(shape[0] for shape in shapes)
-    if figsize is None:
-        cells = np.max([shape[:0:-1] for shape in shapes], axis=0)
-        figsize = np.clip(0.2 * cells, 1.7, np.clip(24 / columns, 1.7, 5.0))
-    if max_ticks is None:
-        max_ticks = max(int(6 * min(figsize)), 2)
-    figure, panels = plt.subplots(
-        len(grid),
-        columns,
-        figsize=(figsize[0] * columns + 2, figsize[1] * len(grid) + 1),
-        squeeze=False,
-        layout="constrained",
+    shown = hide_all(grid, mask)
+    figure, images, _ = draw_grid(
+        grid,
+        shown,
+        list(shown.values()),
+        heads=heads,
+        figsize=figsize,
+        cmap=cmap,
+        vmin=vmin,
+        vmax=vmax,
+        max_ticks=max_ticks,
+        rtl=rtl,
     )
-    heads = range(columns) if heads is None else heads
-    vmax = max(tops) if vmax is None else vmax
-    max_cells = min(1000, int(figure.dpi * max(figsize)))
-    rows = list(grid.items())
-    for row, (path, (matrices, queries, keys)) in enumerate(rows):
-        # Labels stand at the edges, and where the next layer has others.
-        follows = rows[row + 1][1] if row + 1 < len(rows) else None
-        ends = follows is None or not (
-            follows[0].shape == matrices.shape and _same(follows[2], keys)
-        )
-        for column, ax in enumerate(panels[row]):
-            if column >= len(matrices):
-                ax.set_axis_off()
-                continue
-            shown = hide(matrices[column], mask, path)
-            image, note = draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
-            on_right = turn(ax, queries, keys, rtl)
-            t, s = shown.shape
-            if column == (len(matrices) - 1 if on_right else 0):
-                label_axis(ax.yaxis, queries, t, "query", max_ticks)
-            else:
-                ax.set_yticks([])
-            if ends:
-                label_axis(ax.xaxis, keys, s, "key", max_ticks)
-            else:
-                ax.set_xticks([])
-            if row == 0:
-                ax.set_title(f"head {heads[column]}")
-        panels[row, 0].yaxis.set_label_position("left")
-        name = "\n".join(path.rsplit("/", 2))
-        panels[row, 0].set_ylabel(name, parse_math=False)
-    if note:
-        figure.suptitle(note)
-    figure.supxlabel("keys")
-    figure.supylabel("queries")
-    aspect = max(20, 5 * figure.get_figheight())
-    figure.colorbar(image, ax=panels, shrink=0.8, aspect=aspect, label="weight")
+    _number_grid(images, shown, annotate, fmt)
     return figure
 
 
 def animate_attention(
     frames,
+    *,
     query_tokens=None,
     key_tokens=None,
-    *,
     titles=None,
     interval=400,
     vmin=0.0,
     vmax=None,
+    mask=None,
+    fmt=None,
     **options,
 ):
     """A heatmap that changes over epochs, or over the steps of a decoder.
 
-    All frames share one colour scale. Save the animation with
-    `animation.save("name.gif", writer="pillow")`, which needs no other
-    program.
+    All frames share one colour scale. `display_figure` shows the animation
+    as a GIF that runs once. `animation.save("name.gif", writer="pillow")`
+    writes one that runs for ever, and needs no other program.
 
     Args:
         frames: Float array `(frames, T, S)`, one heatmap for each frame; or
-            `(T, S)`, shown row by row, as a decoder writes its tokens.
+            `(T, S)`, shown row by row, as a decoder writes its tokens; or a
+            list of mappings of layer path to an array `(H, T, S)` or
+            `(B, H, T, S)`, as `AttentionRecorder.frames`, each shown as a
+            grid of all layers and heads.
         query_tokens: List of T str, from top to bottom.
         key_tokens: List of S str, from left to right.
         titles: List of str, one for each frame.
         interval: Float, milliseconds from one frame to the next.
         vmin: Float, lower end of the colour scale.
         vmax: Float, upper end; defaults to the largest weight of all frames.
-        **options: Other arguments of `plot_attention`.
+        mask: Bool array that broadcasts to `(T, S)`, True = may attend; for
+            mappings also a dict of path to one.
+        fmt: Str, the format of the weights in the cells.
+        **options: Other arguments of `plot_attention`; for mappings, of
+            `plot_attention_grid`. `annotate` is False by default.
 
     Returns:
         The `matplotlib.animation.FuncAnimation`.
 
     Raises:
-        ValueError: If `frames` does not have two or three axes, or the number
-            of titles is not the number of frames.
+        ValueError: If `frames` does not have two or three axes, its mappings
+            differ in layers or shapes, or the number of titles is not the
+            number of frames.
     """
-    frames = np.asarray(frames, "float64")
-    if frames.ndim == 2:
-        written = np.tri(len(frames), dtype=bool)[..., None]
-        frames = np.where(written, frames, np.nan)
-        if titles is None and query_tokens is not None:
-            titles = [f"writes {readable(token)}" for token in query_tokens]
-    frames = to_numpy(frames, "frames", 3)
+    tokens = {"query_tokens": query_tokens, "key_tokens": key_tokens}
+    start = _start_grid
+    if not (len(frames) and all(hasattr(frame, "items") for frame in frames)):
+        start = _start_map
+        frames = np.asarray(frames, "float64")
+        if frames.ndim == 2:
+            written = np.tri(len(frames), dtype=bool)[..., None]
+            frames = np.where(written, frames, np.nan)
+            if titles is None and query_tokens is not None:
+                titles = [f"writes {readable(token)}" for token in query_tokens]
+        frames = to_numpy(frames, "frames", 3)
     if titles is None:
         titles = [f"{i + 1} of {len(frames)}" for i in range(len(frames))]
     if len(titles) != len(frames):
@@ -171,24 +159,103 @@ def animate_attention(
             f"There must be a title for each of {len(frames)} frames. "
             f"Received: {len(titles)} titles."
         )
-    vmax = highest(frames) if vmax is None else vmax
-    ax = plot_attention(
-        frames[-1], query_tokens, key_tokens, vmin=vmin, vmax=vmax, **options
+    heading, redraw = start(
+        frames, mask, fmt, vmin=vmin, vmax=vmax, **tokens, **options
     )
-    image = ax.images[0]
-    most = options.get("max_cells", 1000)
-    title = ax.set_title("", parse_math=False)
+    note = heading.get_text()
+    heading.set(parse_math=False, fontfamily=families_for(titles))
 
     def draw(i):
-        image.set_data(pool(np.ma.masked_invalid(frames[i]), most)[0])
-        title.set_text(titles[i])
-        return image, title
+        heading.set_text("\n".join(filter(None, (titles[i], note))))
+        return *redraw(i), heading
 
     draw(0)
-    return FuncAnimation(ax.figure, draw, frames=len(frames), interval=interval)
+    return FuncAnimation(
+        heading.figure,
+        draw,
+        frames=len(frames),
+        interval=interval,
+        repeat=False,
+    )
 
 
-def _same(tokens, others):
-    if tokens is None or others is None:
-        return tokens is others
-    return list(tokens) == list(others)
+def _start_map(
+    frames,
+    mask,
+    fmt,
+    *,
+    annotate=False,
+    colorbar=True,
+    max_cells=1000,
+    **options,
+):
+    """The title of one map, and a function that shows frame `i` in it."""
+    shown = hide(frames, mask)
+    fmt = number_format(shown, annotate, fmt)
+    if options["vmax"] is None:
+        options["vmax"] = highest(shown)
+    ax = plot_attention(
+        shown[-1].filled(np.nan),
+        annotate=False,
+        colorbar=False,
+        max_cells=max_cells,
+        **options,
+    )
+    image = ax.images[0]
+    if colorbar:
+        draw_scale(ax.figure, ax, image, shown)
+
+    def redraw(i):
+        image.set_data(pool(shown[i], max_cells)[0])
+        return image, *number_cells(image, shown[i], fmt, annotate)
+
+    return ax.title, redraw
+
+
+def _start_grid(
+    frames,
+    mask,
+    fmt,
+    *,
+    query_tokens,
+    key_tokens,
+    tokens=None,
+    layers=None,
+    heads=None,
+    sample=0,
+    annotate=False,
+    **options,
+):
+    """The title of a grid, and a function that shows frame `i` in it."""
+    chosen = query_tokens, key_tokens, tokens, layers, heads, sample
+    grids = [select_maps(frame, *chosen) for frame in frames]
+    shown = [hide_all(grid, mask) for grid in grids]
+    shapes = [{path: m.shape for path, m in maps.items()} for maps in shown]
+    for i, shape in enumerate(shapes):
+        if shape != shapes[-1]:
+            raise ValueError(
+                f"All frames must have the layers and shapes of the last: "
+                f"{shapes[-1]}. Received in frame {i}: {shape}."
+            )
+    every = [weights for maps in shown for weights in maps.values()]
+    figure, images, max_cells = draw_grid(
+        grids[-1], shown[-1], every, heads=heads, **options
+    )
+
+    def redraw(i):
+        for (path, column), image in images.items():
+            image.set_data(pool(shown[i][path][column], max_cells)[0])
+        numbers = _number_grid(images, shown[i], annotate, fmt)
+        return *images.values(), *numbers
+
+    return figure.suptitle(figure.get_suptitle()), redraw
+
+
+def _number_grid(images, shown, annotate, fmt):
+    """Write the weights into the cells of a grid; the list of the numbers."""
+    numbers = []
+    for (path, column), image in images.items():
+        weights = shown[path][column]
+        form = number_format(weights, annotate, fmt)
+        numbers += number_cells(image, weights, form, annotate)
+    return numbers

@@ -5,16 +5,19 @@ NumPy can read. Rows are queries, columns are keys.
 """
 
 from d2l_attention.heatmaps.cells import (
-    annotate_cells,
     draw_cells,
+    draw_scale,
+    frame_cell,
     highest,
     new_axes,
+    number_cells,
+    number_format,
     turn,
 )
+from d2l_attention.heatmaps.fonts import families_for
 from d2l_attention.heatmaps.selection import hide, to_numpy
 from d2l_attention.heatmaps.statistics import attention_entropy
 from d2l_attention.heatmaps.tokens import label_axis
-from matplotlib.patches import Rectangle
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,14 +28,19 @@ def show_heatmaps(
     ylabel,
     titles=None,
     figsize=(2.5, 2.5),
-    cmap="Reds",
+    cmap=None,
     *,
     vmin=0.0,
     vmax=None,
+    mask=None,
+    annotate="auto",
+    fmt=None,
+    label="weight",
 ):
     """A grid of heatmaps under one colour scale.
 
-    The colour bar holds for every panel: all share `vmin` and `vmax`.
+    The colour bar holds for every panel: all share `vmin` and `vmax`. Cells
+    that are forbidden or NaN are hatched.
 
     Source: document 001, attention cues, for the signature.
 
@@ -42,16 +50,21 @@ def show_heatmaps(
         ylabel: Str, label left of the first column; usually the queries.
         titles: List of str, one for each column.
         figsize: Size of one panel, in inches.
-        cmap: Name of a matplotlib colour map.
+        cmap: Name of a matplotlib colour map; the course's by default.
         vmin: Float, lower end of the scale.
         vmax: Float, upper end; defaults to the largest finite entry.
+        mask: Bool array that broadcasts to `matrices`, True = may attend.
+        annotate: Whether to write the entries into the cells; "auto" does so
+            for at most 8 by 8 cells that have room for it.
+        fmt: Str, the format of these entries; two decimals by default.
+        label: Str, what the colours stand for.
 
     Returns:
         The `matplotlib.figure.Figure`.
 
     Raises:
-        ValueError: If `matrices` does not have four axes, or there are fewer
-            titles than columns.
+        ValueError: If `matrices` does not have four axes, there are fewer
+            titles than columns, or `annotate` is something else.
     """
     matrices = to_numpy(matrices, "matrices", 4)
     rows, columns = matrices.shape[:2]
@@ -60,7 +73,9 @@ def show_heatmaps(
             f"There must be a title for each of {columns} columns. "
             f"Received: {list(titles)}."
         )
-    vmax = highest(matrices) if vmax is None else vmax
+    shown = hide(matrices, mask)
+    vmax = highest(shown) if vmax is None else vmax
+    fmt = number_format(shown, annotate, fmt)
     width, height = figsize
     figure, grid = plt.subplots(
         rows,
@@ -71,44 +86,39 @@ def show_heatmaps(
         squeeze=False,
         layout="constrained",
     )
+    most = max(matrices.shape)
     for i, j in np.ndindex(rows, columns):
-        axes = grid[i, j]
-        image = axes.imshow(
-            matrices[i, j],
-            cmap=cmap,
-            vmin=vmin,
-            vmax=vmax,
-            interpolation="nearest",
-            aspect="auto",
-        )
-        for axis in (axes.xaxis, axes.yaxis):
+        ax = grid[i, j]
+        image, _ = draw_cells(ax, shown[i, j], cmap, vmin, vmax, most, "auto")
+        number_cells(image, shown[i, j], fmt, annotate)
+        for axis in (ax.xaxis, ax.yaxis):
             axis.get_major_locator().set_params(integer=True)
         if i == rows - 1:
-            axes.set_xlabel(xlabel)
+            ax.set_xlabel(xlabel)
         if j == 0:
-            axes.set_ylabel(ylabel)
+            ax.set_ylabel(ylabel)
         if titles is not None and i == 0:
-            axes.set_title(titles[j])
-    figure.colorbar(image, ax=grid, shrink=0.7)
+            ax.set_title(titles[j])
+    draw_scale(figure, grid, image, shown, label)
     return figure
 
 
 def plot_attention(
     weights,
+    *,
     query_tokens=None,
     key_tokens=None,
-    *,
     mask=None,
     ax=None,
-    cmap="viridis",
+    cmap=None,
     vmin=0.0,
     vmax=None,
     max_ticks=64,
     max_cells=1000,
     colorbar=True,
     title=None,
-    annotate=False,
-    fmt="{:.2f}",
+    annotate="auto",
+    fmt=None,
     rtl="auto",
 ):
     """One heatmap, labelled with its tokens.
@@ -124,15 +134,17 @@ def plot_attention(
         key_tokens: List of S str, from left to right.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend.
         ax: Axes to draw on; new ones by default.
-        cmap: Name of a matplotlib colour map.
+        cmap: Name of a matplotlib colour map; the course's by default.
         vmin: Float, lower end of the colour scale.
         vmax: Float, upper end; defaults to the largest weight.
         max_ticks: Int, most labels on an axis; longer ones are thinned.
         max_cells: Int, most cells drawn on a side.
-        colorbar: Whether to draw a colour bar.
+        colorbar: Whether to draw a colour bar. Weights that are all 0 or 1
+            get two colours in its place.
         title: Str.
-        annotate: Whether to write the weights into the cells.
-        fmt: Str, the format of these weights.
+        annotate: Whether to write the weights into the cells; "auto" does so
+            for at most 8 by 8 cells that have room for it.
+        fmt: Str, the format of these weights; two decimals by default.
         rtl: Whether keys run from right to left, and queries are labelled on
             the right; "auto" decides by the script of the tokens (Arabic,
             Hebrew …). Before 3.11, matplotlib draws the letters of such words
@@ -142,27 +154,31 @@ def plot_attention(
         The `matplotlib.axes.Axes`.
 
     Raises:
-        ValueError: If `weights` does not have two axes, or the tokens do not
-            fit it.
+        ValueError: If `weights` does not have two axes, the tokens do not
+            fit it, or `annotate` is something else.
+
+    Warns:
+        UserWarning: Once for each script that no installed font can draw.
     """
     weights = to_numpy(weights, "weights", 2)
     rows, columns = weights.shape
+    shown = hide(weights, mask)
+    fmt = number_format(shown, annotate, fmt)
     if ax is None:
         ax = new_axes(weights.shape, query_tokens, key_tokens)
-    shown = hide(weights, mask)
     vmax = highest(shown) if vmax is None else vmax
     image, note = draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
+    number_cells(image, shown, fmt, annotate)
     label_axis(ax.yaxis, query_tokens, rows, "query", max_ticks)
     label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
     ax.set(xlabel="keys", ylabel="queries")
     turn(ax, query_tokens, key_tokens, rtl)
-    lines = [line for line in (title, note) if line]
-    if lines:
-        ax.set_title("\n".join(lines), parse_math=False)
-    if annotate:
-        annotate_cells(ax, image, shown, fmt)
+    title = "\n".join(line for line in (title, note) if line)
+    if title:
+        family = families_for([title])
+        ax.set_title(title, parse_math=False, fontfamily=family)
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, shrink=0.8, label="weight")
+        draw_scale(ax.figure, ax, image, shown)
     return ax
 
 
@@ -173,7 +189,7 @@ def plot_entropy(
     normalize=True,
     annotate=True,
     ax=None,
-    cmap="viridis",
+    cmap=None,
 ):
     """How widely each head attends: a row for each layer, a column a head.
 
@@ -190,7 +206,7 @@ def plot_entropy(
             attended; otherwise the unit is nats.
         annotate: Whether to write the numbers into the cells.
         ax: Axes to draw on; new ones by default.
-        cmap: Name of a matplotlib colour map.
+        cmap: Name of a matplotlib colour map; the course's by default.
 
     Returns:
         The `matplotlib.axes.Axes`.
@@ -206,7 +222,7 @@ def plot_entropy(
         row[: len(entropies)] = entropies
     ax = plot_attention(
         table,
-        list(weights) if any(weights) else None,
+        query_tokens=list(weights) if any(weights) else None,
         ax=ax,
         cmap=cmap,
         vmax=1.0 if normalize else None,
@@ -232,18 +248,18 @@ def _entropy_of_heads(weights, mask, normalize):
 
 
 def plot_alignment(
-    weights, source_tokens, target_tokens, *, sure=(), possible=(), ax=None
+    weights, *, query_tokens, key_tokens, sure=(), possible=(), ax=None
 ):
     """The weights of a translation under its gold alignment.
 
-    Rows are target tokens, columns are source tokens. A sure link has a solid
-    frame, a possible link a dotted one.
+    Rows are the target's tokens, which query; columns are the source's, which
+    are the keys. A sure link has a solid frame, a possible link a dotted one.
 
     Args:
         weights: Float array `(T, S)`; the rows and columns behind the last
             token (padding) are left out.
-        source_tokens: List of str, the tokens of the columns.
-        target_tokens: List of str, the token that each row predicts.
+        query_tokens: List of str, the target token that each row predicts.
+        key_tokens: List of str, the source tokens of the columns.
         sure: Iterable of `(source position, target position)`.
         possible: Iterable of `(source position, target position)`.
         ax: Axes to draw on; new ones by default.
@@ -256,24 +272,27 @@ def plot_alignment(
             outside the tokens.
     """
     weights = to_numpy(weights, "weights", 2)
-    t, s = len(target_tokens), len(source_tokens)
+    t, s = len(query_tokens), len(key_tokens)
     if t > weights.shape[0] or s > weights.shape[1]:
         raise ValueError(
             f"{t} target and {s} source tokens do not fit weights of shape "
             f"{weights.shape}."
         )
-    ax = plot_attention(weights[:t, :s], target_tokens, source_tokens, ax=ax)
-    kinds = (("red", "gold", sure, "-"), ("dotted", "possible", possible, ":"))
+    ax = plot_attention(
+        weights[:t, :s], query_tokens=query_tokens, key_tokens=key_tokens, ax=ax
+    )
     notes = []
-    for look, kind, links, style in kinds:
+    for look, kind, links in (
+        ("solid", "gold", sure),
+        ("dotted", "possible", possible),
+    ):
         for source, target in sorted(links):
             if not (0 <= target < t and 0 <= source < s):
                 raise ValueError(
                     f"The link {source}-{target} lies outside {s} source and "
                     f"{t} target tokens."
                 )
-            frame = {"fill": False, "ec": "tab:red", "lw": 1.8, "ls": style}
-            ax.add_patch(Rectangle((source - 0.5, target - 0.5), 1, 1, **frame))
+            frame_cell(ax, target, source, look)
         if links:
             notes.append(f"{look} frame: {kind} link")
     note = f"\n({', '.join(notes)})" if notes else ""

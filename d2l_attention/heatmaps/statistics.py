@@ -156,7 +156,7 @@ def attention_distance(weights, *, mask=None):
     Raises:
         ValueError: If the number of keys is not the number of queries.
     """
-    weights = _self_attention(weights)
+    weights = self_attention(weights)
     positions = np.arange(weights.shape[-1])
     distance = (weights * abs(positions[:, None] - positions)).sum(-1)
     return np.where(_attends(weights, mask), distance, np.nan)
@@ -187,7 +187,7 @@ def attention_rollout(weights, *, residual=0.5):
     layers = weights.values() if hasattr(weights, "values") else weights
     rollouts = []
     for layer in layers:
-        mixed = (1 - residual) * _self_attention(layer).mean(-3)
+        mixed = (1 - residual) * self_attention(layer).mean(-3)
         mixed = mixed + residual * np.eye(mixed.shape[-1])
         total = mixed.sum(-1, keepdims=True)
         mixed = mixed / np.where(total > 0, total, 1.0)
@@ -246,7 +246,8 @@ def _attends(weights, mask):
     return (weights.sum(-1) > 0) & allowed
 
 
-def _self_attention(weights):
+def self_attention(weights):
+    """Weights `(…, T, T)` as float64; refuse another shape."""
     weights = np.asarray(weights, "float64")
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
         raise ValueError(

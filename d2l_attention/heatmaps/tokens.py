@@ -1,24 +1,10 @@
 """Tokens as the labels of an axis, in any script."""
 
+import re
 import unicodedata
-import warnings
 
-import matplotlib
-from matplotlib import font_manager
+from d2l_attention.heatmaps.fonts import families_for
 from matplotlib.ticker import MaxNLocator
-
-# Fonts with Chinese, Japanese and Korean glyphs, as the systems name them.
-_CJK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Microsoft YaHei",
-    "SimHei",
-    "WenQuanYi Zen Hei",
-    "Arial Unicode MS",
-)
 
 
 def label_axis(axis, tokens, size, name, max_ticks):
@@ -39,10 +25,10 @@ def label_axis(axis, tokens, size, name, max_ticks):
         )
     every = -(-size // max_ticks)
     positions = range(0, size, every)
-    options = {"parse_math": False}
-    if any(_is_cjk(token) for token in tokens):
-        options["fontfamily"] = _fonts_with_cjk()
-    axis.set_ticks(positions, [tokens[i] for i in positions], **options)
+    shown = [tokens[i] for i in positions]
+    axis.set_ticks(
+        positions, shown, parse_math=False, fontfamily=families_for(shown)
+    )
     if axis.axis_name == "x" and max(map(len, tokens)) > 1:
         axis.set_tick_params(rotation=90)
 
@@ -54,16 +40,85 @@ def longest_label(tokens):
 
 
 def readable(token):
-    """A token as text that can be drawn: control characters become signs."""
-    return "".join(
-        _SIGNS.get(char, "\ufffd")
-        if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
-        else char
-        for char in str(token)
+    """A token as text that shows what it holds, wherever it is drawn.
+
+    Signs that cannot be seen, or that turn the text beside them around,
+    stand as their number: `⟨U+202E⟩`. Joiners within a word or an emoji stay.
+    Control characters become `\ufffd`, spaces of a token of spaces `␣`, and
+    an empty token `⟨empty⟩`. A sign keeps eight combining marks; `…` stands
+    for the rest.
+    """
+    text = str(token)
+    if not text:
+        return "⟨empty⟩"
+    if text.isspace():
+        text = text.replace(" ", "␣")
+    flags = {at for flag in _FLAG.finditer(text) for at in range(*flag.span())}
+    return _keep_few_marks(
+        "".join(
+            char if at in flags else _visible(text, at)
+            for at, char in enumerate(text)
+        )
     )
 
 
 _SIGNS = {"\n": "↵", "\t": "→"}
+_JOINERS = "\u200c\u200d"
+_MOST_MARKS = 8  # no script needs more
+# Signs without a picture, of other categories than Cf.
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# A black flag with the letters of a region (England, Scotland …) and an end;
+# these letters are of category Cf, and hide a text anywhere else.
+_FLAG = re.compile(
+    "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+)
+
+
+def _visible(text, at):
+    """What stands for the character at one place of a text."""
+    char = text[at]
+    kind = unicodedata.category(char)
+    if char in _SIGNS:
+        return _SIGNS[char]
+    if kind in ("Cc", "Cs", "Zl", "Zp") or _is_no_character(char):
+        return "\ufffd"
+    if char in _JOINERS and _is_within_word(text, at):
+        return char
+    is_space = kind == "Zs" and char != " "
+    is_lost = at == 0 and _VARIATION.match(char)
+    if kind == "Cf" or char in _BLANK or is_space or is_lost:
+        return f"⟨U+{ord(char):04X}⟩"
+    return char
+
+
+def _is_no_character(char):
+    """Whether Unicode keeps this number free; XML does not allow it."""
+    number = ord(char)
+    return number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF
+
+
+def _is_within_word(text, at):
+    """Whether signs that can be seen stand on both sides."""
+    sides = text[at - 1 : at] + text[at + 1 : at + 2]
+    kinds = [unicodedata.category(char)[0] for char in sides]
+    return len(kinds) == 2 and not {"C", "Z"} & set(kinds)
+
+
+def _keep_few_marks(text):
+    shown, marks = [], 0
+    for char in text:
+        if unicodedata.category(char)[0] == "M":
+            marks += 1
+            if not shown:
+                shown.append("◌")
+        elif char not in _JOINERS:
+            marks = 0
+        if marks <= _MOST_MARKS:
+            shown.append(char)
+        elif shown[-1] != "…":
+            shown.append("…")
+    return "".join(shown)
 
 
 def right_to_left(tokens):
@@ -88,22 +143,3 @@ def _direction(token):
 
 def _short(text, most=50):
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _is_cjk(text):
-    return any(
-        unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA"))
-        for char in text
-    )
-
-
-def _fonts_with_cjk():
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    found = [name for name in _CJK_FONTS if name in known]
-    if not found:
-        warnings.warn(
-            "No font for Chinese, Japanese and Korean was found. Install one, "
-            f"such as {_CJK_FONTS[0]}.",
-            stacklevel=4,
-        )
-    return [*matplotlib.rcParams["font.family"], *found[:1]]

@@ -1,7 +1,9 @@
 """A page to explore attention: it works offline, also in a notebook.
 
 Tokens enter the page as text, never as markup or script, and the page's own
-policy forbids every network request.
+policy forbids every network request. What the page does stands in the folder
+`page`, in files of HTML, CSS and JavaScript; Python joins them and puts in
+the data.
 """
 
 import base64
@@ -12,6 +14,13 @@ import json
 from d2l_attention._atomic import write_whole
 from d2l_attention.heatmaps.describe import describe_attention
 from d2l_attention.heatmaps.display import display_figure
+from d2l_attention.heatmaps.opening import (
+    check_sentence,
+    first_shown,
+    head_numbers,
+    sentence_start,
+)
+from d2l_attention.heatmaps.packing import pack_weights, packed_size
 from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import hide, select_maps
 from d2l_attention.heatmaps.tokens import readable, right_to_left
@@ -19,28 +28,48 @@ import matplotlib
 import numpy as np
 
 LIMIT = 10_000_000  # bytes of a page
-_NO_WEIGHT = 65535  # the two bytes of a cell that has no weight
+_SCRIPTS = (  # each may use what stands before it
+    "data",
+    "text",
+    "colours",
+    "pen",
+    "map",
+    "pointer",
+    "overview",
+    "links",
+    "lines",
+    "export",
+    "main",
+)
 
 
 def view_attention(
     weights,
+    *,
     query_tokens=None,
     key_tokens=None,
-    *,
     tokens=None,
     layers=None,
     heads=None,
     sample=0,
     mask=None,
+    layer=None,
+    head=None,
+    view="map",
+    sentence_b=None,
 ):
     """A page on which readers choose layer and head, and read every cell.
 
-    The page works by mouse, by keyboard and by screen reader. In a notebook
-    it shows itself below a still picture, which notebooks that are not
-    trusted show too.
+    The page has three views: an overview of all layers and heads, a map of
+    one head, and lines between tokens, in which heads lie over each other. It
+    works by mouse, touch, keyboard and screen reader. In a notebook it shows
+    itself below a still picture, which notebooks that are not trusted show
+    too.
 
-    Weights are rounded to 1/65534 of the largest weight, which is the top of
-    the colour scale. Cells that may not be attended are chequered.
+    Layers of at most 64 queries and keys are rounded to 1/65534 of the
+    largest weight of all. Longer ones are rounded to 1/254 of the largest
+    weight of the row, or more coarsely where the page would exceed 2 MB. The
+    page says which. Cells that may not be attended are hatched.
 
     Args:
         weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
@@ -58,18 +87,26 @@ def view_attention(
         sample: Int, which sentence of the batch.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
             dict of path to one.
+        layer: Str, path of the layer that is shown first.
+        head: Int, number of the head that is shown first, or `"mean"`.
+        view: `"overview"`, `"map"` or `"lines"`, the view that is shown
+            first.
+        sentence_b: Int, position of the first token of the second sentence,
+            if the tokens are of two sentences. The page then offers to show
+            the weights within and between the two.
 
     Returns:
         An `AttentionView`.
 
     Raises:
-        ValueError: If the page would be larger than 10 MB, a weight is
-            negative, no layer matches, or tokens do not fit.
+        ValueError: If the page could be larger than 10 MB, a weight is
+            negative, no layer matches, tokens do not fit, or there is no such
+            `layer`, `head`, `view` or `sentence_b`.
     """
     maps = select_maps(
         weights, query_tokens, key_tokens, tokens, layers, heads, sample
     )
-    size = sum(matrices.size for matrices, _, _ in maps.values()) * 8 // 3
+    size = packed_size({path: found[0] for path, found in maps.items()})
     if size > LIMIT:
         raise ValueError(
             f"The page would have {size / 1e6:.1f} MB of weights; a page of "
@@ -77,13 +114,15 @@ def view_attention(
             "fewer maps with `layers=` and `heads=`, or give shorter lists of "
             "tokens; rows and columns behind the last token are left out."
         )
-    return AttentionView(maps, heads, mask)
+    check_sentence(maps, sentence_b)
+    first = first_shown(maps, heads, layer, head, view)
+    return AttentionView(maps, heads, mask, first, sentence_b)
 
 
 class AttentionView:
     """The page that `view_attention` returns; a notebook displays it."""
 
-    def __init__(self, maps, heads, mask):
+    def __init__(self, maps, heads, mask, first, sentence_b):
         shown = {
             path: hide(matrices, mask, path)
             for path, (matrices, _, _) in maps.items()
@@ -95,36 +134,41 @@ class AttentionView:
                 f"Weights must not be negative. Received: {lowest}."
             )
         most = float(max(v.max(initial=0.0) for v in values)) or 1.0
-        layers = []
-        for path, (_, queries, keys) in maps.items():
-            matrices = shown[path]
-            numbers = range(len(matrices)) if heads is None else heads
-            layers.append(
-                {
-                    "path": path,
-                    "heads": [int(head) for head in numbers],
-                    "queries": _names(queries, matrices.shape[1]),
-                    "keys": _names(keys, matrices.shape[2]),
-                    "backward": right_to_left(keys),
-                    "weights": _encode(matrices, most),
-                }
-            )
+        packed = pack_weights(shown, most)
         self._data = {
             "colours": _colours(),
             "most": most,
-            "layers": layers,
+            "first": first,
+            "layers": [
+                {
+                    "path": path,
+                    "kind": _kind(path),
+                    "heads": head_numbers(matrices, heads),
+                    "queries": _names(queries, matrices.shape[1]),
+                    "keys": _names(keys, matrices.shape[2]),
+                    "backward": right_to_left(keys),
+                    "sentence_b": sentence_start(matrices, sentence_b),
+                    **packed[path],
+                }
+                for path, (matrices, queries, keys) in maps.items()
+            ],
         }
-        path, (_, queries, keys) = next(iter(maps.items()))
+        path = list(maps)[first["layer"]]
         # The picture that a notebook shows even if it is not trusted.
-        self._still = (path, shown[path][0], queries, keys, most)
+        self._still = _still(path, shown[path], first["head"], heads)
+        self._tokens = maps[path][1:]
 
     def to_html(self):
         """The whole page, as a str."""
-        page = resources.files(__package__) / "viewer.html"
+        scripts = "".join(
+            f"<script>\n{_read(f'{name}.js')}</script>\n" for name in _SCRIPTS
+        )
+        page = _read("page.html").replace("@STYLE@", _read("page.css"))
         data = json.dumps(self._data)  # all ASCII
         for char in "<>&":
             data = data.replace(char, f"\\u{ord(char):04x}")
-        before, after = page.read_text(encoding="utf-8").split("@DATA@")
+        # The data comes last: a token may be the very sign of a place.
+        before, after = page.replace("@SCRIPTS@", scripts).split("@DATA@")
         return before + data + after
 
     def save(self, path):
@@ -132,18 +176,25 @@ class AttentionView:
         write_whole(path, self.to_html().encode())
 
     def _repr_html_(self):
-        path, weights, queries, keys, most = self._still
+        title, weights = self._still
+        queries, keys = self._tokens
+        tokens = {"query_tokens": queries, "key_tokens": keys}
         ax = plot_attention(
-            weights.filled(np.nan), queries, keys, vmax=most, max_cells=500
+            weights, **tokens, vmax=self._data["most"], max_cells=500
         )
-        alt = describe_attention(weights.filled(np.nan), queries, keys)
-        still = display_figure(ax, f"{path} first head. {alt}".lstrip()).data
-        page = html.escape(self.to_html(), quote=True)
-        rows = max(len(layer["queries"]) for layer in self._data["layers"])
-        height = min(900, 450 + 28 * rows)  # the page scrolls within
+        alt = describe_attention(weights, **tokens)
+        still = display_figure(ax, f"{title}. {alt}").data
         return (
             f"<details open><summary>Still picture</summary>{still}</details>"
-            '<iframe sandbox="allow-scripts" title="Attention, to explore" '
+            f"{self._frame()}"
+        )
+
+    def _frame(self):
+        page = html.escape(self.to_html(), quote=True)
+        height = _height(self._data)
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads" '
+            'allow="clipboard-write" title="Attention, to explore" '
             f'style="width:100%;height:{height}px;border:0" '
             f'srcdoc="{page}"></iframe>'
         )
@@ -153,16 +204,56 @@ class AttentionView:
         return f"AttentionView({paths})"
 
 
+def _still(path, matrices, head, heads):
+    """Title and weights of the map that a notebook shows as a picture."""
+    if head == -1:
+        title, weights = "mean of the heads", matrices.mean(0)
+    elif head is None:
+        title, weights = "first head", matrices[0]
+    else:
+        title = f"head {head_numbers(matrices, heads)[head]}"
+        weights = matrices[head]
+    return f"{path} {title}".lstrip(), weights.filled(np.nan)
+
+
+def _kind(path):
+    """What attends to what, as far as the path of the layer says."""
+    kinds = ("cross", "decoder", "encoder")  # a decoder has cross-attention
+    return next((kind for kind in kinds if kind in path.lower()), "")
+
+
 def _names(tokens, size):
     tokens = range(size) if tokens is None else tokens
     return [readable(token) for token in tokens]
 
 
-def _encode(matrices, most):
-    """The weights with two bytes for each cell, low byte first, as base64."""
-    levels = np.rint(matrices.filled(0) / most * (_NO_WEIGHT - 1))
-    levels = np.where(np.ma.getmaskarray(matrices), _NO_WEIGHT, levels)
-    return base64.b64encode(levels.astype("<u2").tobytes()).decode()
+def _height(data):
+    """Pixels of the frame in a notebook, as the page's style lays it out.
+
+    A page that turns out higher scrolls within its frame.
+    """
+    layer, view = data["layers"][data["first"]["layer"]], data["first"]["view"]
+    queries, keys = layer["queries"], layer["keys"]
+    if view == "overview":
+        height = 210 + 80 * len(data["layers"])
+    elif view == "lines":
+        height = 280 + 22 * max(len(queries), len(keys))
+    else:
+        label = 7 * min(14, max(map(len, keys)))
+        lists = sum(_height_of_list(tokens) for tokens in (queries, keys))
+        height = 340 + 28 * len(queries) + label + lists
+    return min(900, height)
+
+
+def _height_of_list(tokens):
+    """Pixels of a list of tokens that is about 900 pixels wide."""
+    width = sum(8 * min(20, len(token)) + 14 for token in tokens)
+    return min(126, 24 * -(-width // 900))
+
+
+def _read(name):
+    file = resources.files(__package__) / "page" / name
+    return file.read_text(encoding="utf-8")
 
 
 def _colours():

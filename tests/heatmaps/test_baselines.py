@@ -40,20 +40,24 @@ def test_a_causal_mask_is_hatched():
 @looks_the_same
 def test_keys_from_right_to_left():
     words = ["אחת", "שתיים", "שלוש", "ארבע", "חמש", "שש"]
-    return plot_attention(WEIGHTS[0, 0], words[:5], words).figure
+    return plot_attention(
+        WEIGHTS[0, 0], query_tokens=words[:5], key_tokens=words
+    ).figure
 
 
 @looks_the_same
 def test_layers_and_heads():
     maps = {"encoder": WEIGHTS[0], "decoder": WEIGHTS[1, :2]}
-    return plot_attention_grid(maps, list("abcde"), list("uvwxyz"))
+    return plot_attention_grid(
+        maps, query_tokens=list("abcde"), key_tokens=list("uvwxyz")
+    )
 
 
 @looks_the_same
 def test_an_alignment_in_frames():
     links = {"sure": {(0, 0), (3, 2)}, "possible": {(4, 2)}}
-    words = list("uvwxyz"), list("abcde")
-    return plot_alignment(WEIGHTS[1, 1], *words, **links).figure
+    words = {"query_tokens": list("abcde"), "key_tokens": list("uvwxyz")}
+    return plot_alignment(WEIGHTS[1, 1], **words, **links).figure
 
 
 @looks_the_same

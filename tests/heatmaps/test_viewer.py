@@ -3,11 +3,15 @@
 import base64
 import html
 from html.parser import HTMLParser
+from importlib.resources import files
 import json
 import os
 import re
+import zlib
 
 from d2l_attention.heatmaps import view_attention
+from d2l_attention.heatmaps.tokens import readable
+from d2l_attention.heatmaps.viewer import _SCRIPTS
 from hostile import HOSTILE
 import matplotlib
 import matplotlib.pyplot as plt
@@ -16,6 +20,7 @@ import pytest
 
 matplotlib.use("agg")
 QUERIES, KEYS = ["le", "chat"], ["the", "black", "cat"]
+TOKENS = {"query_tokens": QUERIES, "key_tokens": KEYS}
 MAPS = {
     f"block_{i}": np.random.default_rng(i).dirichlet(np.ones(3), (1, 2, 2))
     for i in range(2)
@@ -29,21 +34,38 @@ def data_of(view):
     return json.loads(found[1])
 
 
+def inflate(text):
+    return zlib.decompress(base64.b64decode(text))
+
+
 def weights_of(layer, most):
-    cells = np.frombuffer(base64.b64decode(layer["weights"]), "<u2")
+    """The weights as the page's script computes them, NaN where masked."""
     shape = len(layer["heads"]), len(layer["queries"]), len(layer["keys"])
-    return np.where(cells == 65535, np.nan, cells / 65534 * most).reshape(shape)
+    cells = np.frombuffer(inflate(layer["weights"]), "u1")
+    if "peaks" in layer:
+        none, top = 255, np.frombuffer(inflate(layer["peaks"]), "<f4")
+        top = top.reshape(*shape[:2], 1)
+    else:
+        low, high = cells.reshape(2, -1).astype(int)
+        cells, none, top = low + 256 * high, 65535, most
+    cells = cells.reshape(shape)
+    return np.where(cells == none, np.nan, cells / layer["levels"] * top)
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
 
 
 def test_the_page_holds_the_weights_and_names():
-    data = data_of(view_attention(MAPS, QUERIES, KEYS))
+    data = data_of(view_attention(MAPS, **TOKENS))
     assert [layer["path"] for layer in data["layers"]] == list(MAPS)
     assert data["most"] == max(w.max() for w in MAPS.values())
     for layer, weights in zip(data["layers"], MAPS.values(), strict=True):
         found = weights_of(layer, data["most"])
         np.testing.assert_allclose(found, weights[0], atol=1e-5)
         assert (layer["queries"], layer["keys"]) == (QUERIES, KEYS)
-        assert layer["heads"] == [0, 1]
+        assert layer["heads"] == [0, 1] and layer["levels"] == 65534
     colours = base64.b64decode(data["colours"])
     first, last = (
         np.frombuffer(colours, "u1").reshape(256, 3)[i] for i in (0, 255)
@@ -53,12 +75,49 @@ def test_the_page_holds_the_weights_and_names():
     np.testing.assert_array_equal(last, viridis(1.0, bytes=True)[:3])
 
 
+def test_a_row_of_a_long_map_is_as_exact_as_its_largest_weight_allows():
+    rows, columns = 67, 71
+    weights = softmax(np.random.default_rng(0).normal(size=(2, rows, columns)))
+    weights *= 0.9 ** np.arange(rows)[:, None]  # late rows are faint
+    weights[1, 3] = 0.0
+    mask = np.tri(rows, columns, dtype=bool)
+    data = data_of(view_attention(weights, mask=mask))
+    (layer,) = data["layers"]
+    found = weights_of(layer, data["most"])
+    np.testing.assert_array_equal(np.isnan(found[0]), ~mask)
+    allowed = np.where(mask, weights, 0)
+    half = allowed.max(-1, keepdims=True) / layer["levels"] / 2
+    assert (np.abs(np.nan_to_num(found) - allowed) <= half * 1.001).all()
+    assert layer["levels"] == 254
+
+
+def test_twelve_layers_of_twelve_heads_fit_into_2_mb():
+    scores = np.random.default_rng(0).normal(size=(12, 12, 64, 64))
+    maps = {f"block_{i}": softmax(scores[i]) for i in range(12)}
+    view = view_attention(maps)
+    assert len(view.to_html()) <= 2_000_000
+    layer = data_of(view)["layers"][0]
+    assert layer["levels"] == 65534, "64 tokens keep all digits"
+
+
+def test_512_tokens_fit_into_2_mb():
+    scores = np.random.default_rng(0).normal(size=(12, 512, 512))
+    view = view_attention(softmax(scores))
+    assert len(view.to_html()) <= 2_000_000
+    (layer,) = data_of(view)["layers"]
+    assert layer["levels"] in (127, 63, 48), "fewer levels, because it was long"
+
+
 def test_layers_heads_tokens_and_masks_are_chosen():
     own = {"block_1": (QUERIES, ["שלום", "עולם", "!"])}
     mask = np.array([True, True, False])
     data = data_of(
         view_attention(
-            MAPS, QUERIES, KEYS, tokens=own, heads=[1], mask={"block_0": mask}
+            MAPS,
+            **TOKENS,
+            tokens=own,
+            heads=[1],
+            mask={"block_0": mask},
         )
     )
     first, second = data["layers"]
@@ -76,16 +135,15 @@ def test_layers_heads_tokens_and_masks_are_chosen():
 
 
 def test_a_picture_stands_first_and_says_what_it_shows():
-    view = view_attention(MAPS, QUERIES, KEYS)
+    view = view_attention(MAPS, **TOKENS)
     text = view._repr_html_()
     picture, frame = text.index("<img alt="), text.index("<iframe")
     assert picture < frame
     assert "block_0 first head. Heatmap of 2 queries by 3 keys" in text[:frame]
-    assert 'sandbox="allow-scripts"' in text
+    assert 'sandbox="allow-scripts allow-downloads"' in text
+    assert 'allow="clipboard-write"' in text
     inside = re.search(r'srcdoc="([^"]*)"', text)[1]
-    assert (
-        html.unescape(inside) == view_attention(MAPS, QUERIES, KEYS).to_html()
-    )
+    assert html.unescape(inside) == view.to_html()
     assert not plt.get_fignums()
 
 
@@ -100,20 +158,25 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs).get("id")))
 
 
+@pytest.mark.filterwarnings("ignore:No installed font")
 def test_no_token_becomes_markup():
     def tags(tokens):
         parser = Tags()
         parser.feed(
-            view_attention(np.eye(len(tokens))[None], tokens, tokens).to_html()
+            view_attention(
+                np.eye(len(tokens))[None],
+                query_tokens=tokens,
+                key_tokens=tokens,
+            ).to_html()
         )
         return parser.found
 
     assert tags(HOSTILE) == tags(["a"] * len(HOSTILE))
-    view = view_attention(np.eye(len(HOSTILE))[None], HOSTILE, HOSTILE)
+    view = view_attention(
+        np.eye(len(HOSTILE))[None], query_tokens=HOSTILE, key_tokens=HOSTILE
+    )
     (layer,) = data_of(view)["layers"]
-    kept = [
-        re.sub("[\ud800\u2028\u2029\0]", "\ufffd", text) for text in HOSTILE
-    ]
+    kept = [readable(token) for token in HOSTILE]
     assert layer["keys"] == layer["queries"] == kept
     view._repr_html_()
 
@@ -126,9 +189,8 @@ def test_nothing_in_the_page_asks_the_network():
 
 def test_a_large_page_is_refused_before_it_is_made_and_a_usual_one_is_not():
     with pytest.raises(ValueError, match=r"11\.1 MB.*10 MB.*layers=.*heads="):
-        view_attention(np.zeros((4, 1, 1020, 1020))[:, 0])
-    usual = np.random.default_rng(0).dirichlet(np.ones(512), (12, 512))
-    assert len(view_attention(usual).to_html()) < 10_000_000
+        view_attention(np.zeros((8, 1020, 1020)))
+    view_attention(np.zeros((7, 1020, 1020)))
 
 
 def test_bad_weights_are_refused():
@@ -137,7 +199,7 @@ def test_bad_weights_are_refused():
     with pytest.raises(ValueError, match="no layer.*block_9"):
         view_attention(MAPS, layers=["block_9"])
     with pytest.raises(ValueError, match="3 query"):
-        view_attention(MAPS, ["a", "b", "c"])
+        view_attention(MAPS, query_tokens=["a", "b", "c"])
     for empty in (np.zeros((1, 2, 2)), np.full((1, 2, 2), np.nan)):
         assert data_of(view_attention(empty))["most"] == 1.0
 
@@ -158,3 +220,71 @@ def test_a_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
         view_attention({"other": MAPS["block_0"]}).save(path)
     assert path.read_text(encoding="utf-8") == view.to_html()
     assert [file.name for file in tmp_path.iterdir()] == ["attention.html"]
+
+
+def test_the_first_layer_head_and_view_are_asked_for():
+    def first(**asked):
+        return data_of(view_attention(MAPS, **asked))["first"]
+
+    assert first() == {"layer": 0, "head": None, "view": "map"}
+    assert first(layer="block_1", head=1, view="lines") == {
+        "layer": 1,
+        "head": 1,
+        "view": "lines",
+    }
+    assert first(heads=[1], head=1)["head"] == 0, "its place among the shown"
+    assert first(head="mean")["head"] == -1
+    still = view_attention(MAPS, layer="block_1", heads=[1], head=1)
+    assert "block_1 head 1. Heatmap" in still._repr_html_()
+    assert (
+        "block_0 mean of the heads"
+        in view_attention(MAPS, head="mean")._repr_html_()
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"layer": "block_9"}, "block_0.*block_1.*Received: 'block_9'"),
+        ({"head": 2}, r"mean.*\[0, 1\].*Received: 2"),
+        ({"head": 0, "heads": [1]}, r"\[1\].*Received: 0"),
+        ({"view": "grid"}, "overview.*map.*lines.*Received: 'grid'"),
+        ({"sentence_b": 2}, "from 1 to 1. Received: 2"),
+        ({"sentence_b": 0}, "Received: 0"),
+        ({"sentence_b": 1.5}, "Received: 1.5"),
+    ],
+)
+def test_what_is_not_there_cannot_be_shown_first(asked, message):
+    with pytest.raises(ValueError, match=message):
+        view_attention(MAPS, **asked)
+
+
+def test_kinds_come_from_the_path_and_sentences_from_long_layers():
+    maps = {
+        "encoder/attention": np.ones((1, 5, 5)),
+        "decoder/attention": np.ones((1, 3, 3)),
+        "Decoder/cross_attention": np.ones((1, 3, 5)),
+        "other": np.ones((1, 5, 5)),
+    }
+    layers = data_of(view_attention(maps, sentence_b=3))["layers"]
+    kinds = [layer["kind"] for layer in layers]
+    assert kinds == ["encoder", "decoder", "cross", ""]
+    starts = [layer["sentence_b"] for layer in layers]
+    assert starts == [3, None, None, 3]
+
+
+def test_the_page_is_made_of_all_its_files():
+    folder = files("d2l_attention.heatmaps") / "page"
+    names = {file.name for file in folder.iterdir()}
+    assert names == {f"{n}.js" for n in _SCRIPTS} | {"page.html", "page.css"}
+    page = view_attention(MAPS).to_html()
+    for name in names - {"page.html"}:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text in page, name
+        assert text.startswith('"use strict";\n') or name == "page.css"
+        assert len(text.splitlines()) < 200, name
+
+
+def test_tokens_are_named():
+    with pytest.raises(TypeError, match="positional"):
+        view_attention(MAPS, QUERIES, KEYS)

@@ -1,124 +1,62 @@
-"""The page in Chromium, without a network: mouse, keys, hostile tokens."""
-
-import shutil
-import time
+"""The map in Chromium: mouse, keys, touch, zoom, scales and filters."""
 
 from d2l_attention.heatmaps import view_attention
-from hostile import HOSTILE
-import nbformat
+import matplotlib
 import numpy as np
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api")
-
 QUERIES, KEYS = ["le", "chat"], ["the", "black", "cat"]
+TOKENS = {"query_tokens": QUERIES, "key_tokens": KEYS}
 MAPS = {
     f"block_{i}": np.random.default_rng(i).dirichlet(np.ones(3), (1, 2, 2))
     for i in range(2)
 }
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=BROWSER, args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_file(browser, tmp_path):
-    """Opens HTML as a file; what it asks for is refused and remembered."""
-    context = browser.new_context(viewport={"width": 1000, "height": 1200})
-
-    def open_file(text):
-        path = tmp_path / "page.html"
-        path.write_text(text, encoding="utf-8")
-        page = context.new_page()
-        page.asked, page.errors = [], []
-
-        def refuse(route):
-            if route.request.url == path.as_uri():
-                return route.continue_()
-            page.asked.append(route.request.url)
-            return route.abort()
-
-        page.route("**/*", refuse)
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.on("dialog", lambda dialog: page.errors.append(dialog.message))
-        page.goto(path.as_uri(), wait_until="domcontentloaded")
-        return page
-
-    yield open_file
-    context.close()
-
-
-def status(page):
-    """What a screen reader is told, without signs of direction."""
-    return " ".join(page.inner_text("#status").split())
-
-
-def colours(page):
-    """How many different colours the heatmap has."""
-    return page.evaluate(
-        """() => {
-            const map = document.getElementById("map");
-            const pixels = map.getContext("2d").getImageData(
-                0, 0, map.width, map.height).data;
-            const seen = new Set();
-            for (let i = 0; i < pixels.length; i += 4)
-                seen.add(pixels.slice(i, i + 3).join());
-            return seen.size;
-        }"""
-    )
-
-
-def middle_of(page, row, column, num_keys):
-    """Where a cell is on the screen: cells are at the right end, on top."""
-    box = page.locator("#map").bounding_box()
-    size = 28
-    left = box["width"] - 2 - num_keys * size
-    return (
-        box["x"] + left + (column + 0.5) * size,
-        box["y"] + 8 + (row + 0.5) * size,
-    )
+PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True}
 
 
 def reads(weight):
     return f"weight {weight:.4f}"
 
 
-def test_a_cell_and_a_token_are_read_under_the_mouse(open_file):
-    page = open_file(view_attention(MAPS, QUERIES, KEYS).to_html())
-    weights = MAPS["block_0"][0, 0]
-    page.mouse.move(*middle_of(page, 1, 2, 3))
-    assert status(page).startswith(
+def viridis(share):
+    return tuple(matplotlib.colormaps["viridis"](share, bytes=True)[:3])
+
+
+def causal(size):
+    """Softmax of random scores of a causal map."""
+    scores = np.random.default_rng(0).normal(size=(1, size, size))
+    weights = np.exp(scores) * np.tri(size)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def test_a_cell_and_a_token_are_read_under_the_mouse(open_view):
+    viewer = open_view(view_attention(MAPS, **TOKENS))
+    page, weights = viewer.page, MAPS["block_0"][0, 0]
+    page.mouse.move(*viewer.cell(1, 2))
+    assert viewer.status().startswith(
         f"query 1 chat to key 2 cat: {reads(weights[1, 2])}"
     )
     best = weights[1].argmax()
-    assert status(page).endswith(
+    assert viewer.status().endswith(
         f"key {best} {KEYS[best]} {weights[1, best]:.4f}"
     )
     page.hover("#keys bdi:nth-child(2)")
-    assert status(page).startswith(
+    assert viewer.status().startswith(
         f"query 1 chat to key 1 black: {reads(weights[1, 1])}"
     )
     page.hover("#queries bdi:nth-child(1)")
-    assert status(page).startswith("query 0 le to key 1 black")
-    assert colours(page) > 6
-    assert not page.asked and not page.errors
+    assert viewer.status().startswith("query 0 le to key 1 black")
+    most = max(weights.max() for weights in MAPS.values())
+    for t, s in np.ndindex(2, 3):
+        level = int(255 * weights[t, s] / most + 0.5)
+        assert viewer.colour(t, s) == viridis(level)
+    viewer.asserts_innocence()
 
 
-def test_the_keyboard_reads_every_cell_and_changes_the_head(open_file):
-    page = open_file(view_attention(MAPS, QUERIES, KEYS).to_html())
+def test_the_keyboard_reads_every_cell_and_changes_the_head(open_view):
+    viewer = open_view(view_attention(MAPS, **TOKENS))
+    page, weights = viewer.page, MAPS["block_0"][0]
     page.focus("#map")
-    weights = MAPS["block_0"][0]
     for key, (head, t, s) in {
         "ArrowRight": (0, 0, 1),
         "ArrowDown": (0, 1, 1),
@@ -130,101 +68,201 @@ def test_the_keyboard_reads_every_cell_and_changes_the_head(open_file):
         "Enter": (1, 0, weights[1, 0].argmax()),
     }.items():
         page.keyboard.press(key)
-        assert status(page).startswith(
+        assert viewer.status().startswith(
             f"query {t} {QUERIES[t]} to key {s} {KEYS[s]}: "
             f"{reads(weights[head, t, s])}"
         ), key
     page.keyboard.press("PageDown")
-    assert page.input_value("#head") == "mean"
+    assert page.locator("#head option:checked").inner_text() == "mean"
     mean = weights[:, 0, weights[1, 0].argmax()].mean()
-    assert reads(mean) in status(page)
+    assert reads(mean) in viewer.status()
     name = page.get_attribute("#map", "aria-label")
     assert name == "Heatmap of 2 queries by 3 keys, block_0"
     assert page.get_attribute("#status", "aria-live") == "polite"
 
 
-def test_layer_head_and_scale_are_picked(open_file):
-    page = open_file(view_attention(MAPS, QUERIES, KEYS).to_html())
+def test_a_click_or_the_space_bar_holds_the_cell(open_view):
+    viewer = open_view(view_attention(MAPS, **TOKENS))
+    page = viewer.page
+    page.mouse.move(*viewer.cell(1, 1))
+    page.mouse.click(*viewer.cell(1, 1))
+    page.mouse.move(*viewer.cell(0, 2))
+    assert viewer.status().startswith("query 1 chat to key 1 black")
+    assert "(held)" in viewer.status()
+    page.mouse.click(*viewer.cell(0, 2))
+    assert "(held)" not in viewer.status()
+    page.mouse.move(*viewer.cell(0, 0))
+    assert viewer.status().startswith("query 0 le to key 0 the")
+    page.focus("#map")
+    page.keyboard.press("Space")
+    page.mouse.move(*viewer.cell(1, 2))
+    assert viewer.status().startswith("query 0 le to key 0 the")
+    page.keyboard.press("ArrowRight")
+    assert viewer.status().startswith("query 0 le to key 1 black")
+    page.keyboard.press("Escape")
+    page.mouse.move(*viewer.cell(1, 2))
+    assert viewer.status().startswith("query 1 chat to key 2 cat")
+
+
+def test_a_tap_holds_the_cell_and_a_drag_moves_it(open_view):
+    viewer = open_view(view_attention(MAPS, **TOKENS), **PHONE)
+    page = viewer.page
+    page.touchscreen.tap(*viewer.cell(1, 2))
+    assert viewer.status().startswith("query 1 chat to key 2 cat")
+    assert "(held)" in viewer.status()
+    page.touchscreen.tap(*viewer.cell(0, 1))
+    assert viewer.status().startswith("query 0 le to key 1 black")
+    assert "(held)" in viewer.status()
+    page.touchscreen.tap(*viewer.cell(0, 1))
+    assert "(held)" not in viewer.status()
+    page.tap("#keys bdi:nth-child(1)")
+    assert viewer.status().startswith("query 0 le to key 0 the")
+    drag_finger(page, viewer.cell(0, 0), viewer.cell(1, 2))
+    assert viewer.status().startswith("query 1 chat to key 2 cat")
+    assert "(held)" not in viewer.status()
+
+
+def drag_finger(page, start, end):
+    """A finger from one point to another, through the browser's own input."""
+    session = page.context.new_cdp_session(page)
+    for kind, points in (
+        ("touchStart", [start]),
+        ("touchMove", [np.add(start, end) / 2]),
+        ("touchMove", [end]),
+        ("touchEnd", []),
+    ):
+        session.send(
+            "Input.dispatchTouchEvent",
+            {
+                "type": kind,
+                "touchPoints": [
+                    {"x": float(x), "y": float(y)} for x, y in points
+                ],
+            },
+        )
+
+
+def test_layer_head_and_scale_are_picked(open_view):
+    viewer = open_view(view_attention(MAPS, **TOKENS))
+    page = viewer.page
     most = max(weights.max() for weights in MAPS.values())
-    page.select_option("#layer", "1")
-    page.select_option("#head", "1")
+    page.select_option("#layer", label="block_1")
+    page.select_option("#head", label="1")
     weights = MAPS["block_1"][0, 1]
-    assert status(page).startswith(
-        f"query 0 le to key 0 the: {reads(weights[0, 0])}"
-    )
+    assert reads(weights[0, 0]) in viewer.status()
     assert float(page.inner_text("#most")) == pytest.approx(most, rel=1e-2)
-    page.check("#own")
-    assert float(page.inner_text("#most")) == pytest.approx(
-        weights.max(), rel=1e-2
-    )
+    page.select_option("#reference", "map")
+    top = weights.max()
+    assert float(page.inner_text("#most")) == pytest.approx(top, rel=1e-2)
+    for scale, share in {
+        "linear": weights[1, 2] / top,
+        "root": np.sqrt(weights[1, 2] / top),
+        "row": weights[1, 2] / weights[1].max(),
+    }.items():
+        page.select_option("#scale", scale)
+        assert viewer.colour(1, 2) == viridis(int(255 * share + 0.5)), scale
+        name = page.get_attribute("#bar", "aria-label")
+        assert ("row's largest" in name) == (scale == "row")
+    assert page.is_disabled("#reference"), "a row needs no other reference"
 
 
-def test_keys_from_right_to_left_and_hidden_cells(open_file):
+def test_a_long_causal_map_is_bright_to_its_end(open_view):
+    weights = causal(300)
+    viewer = open_view(view_attention(weights))
+    best = int(weights[0, 299].argmax())
+    viewer.page.select_option("#scale", "row")
+    assert viewer.colour(299, best, 0) == viridis(1.0)
+    viewer.page.select_option("#scale", "linear")
+    red, green, _ = viewer.colour(299, best, 0)
+    assert red + green < 150, "dark as long as all share a scale"
+    viewer.page.select_option("#scale", "root")
+    assert sum(viewer.colour(299, best, 0)[:2]) > red + green
+
+
+def test_the_map_is_zoomed_by_buttons_keys_and_wheel(open_view):
+    weights = causal(100)
+    viewer = open_view(view_attention(weights))
+    page = viewer.page
+
+    def cell():
+        return page.evaluate("painted.map.cell")
+
+    fit = cell()
+    assert page.is_disabled("#smaller") and page.is_disabled("#fit")
+    page.click("#larger")
+    assert cell() > fit
+    page.click("#smaller")
+    page.click("#larger")
+    page.click("#fit")
+    assert cell() == fit
+    page.focus("#map")
+    for _ in range(20):
+        page.keyboard.press("+")
+    assert cell() == 64 and page.is_disabled("#larger")
+    for _ in range(4):
+        page.keyboard.press("PageUp")
+        page.keyboard.press("ArrowDown")
+    for _ in range(30):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("End")
+    assert viewer.status().startswith("query 34 34 to key 99 99")
+    box = page.locator("#map").bounding_box()
+    x, y = viewer.cell(34, 99)
+    assert box["x"] < x < box["x"] + box["width"], "the window follows"
+    assert box["y"] < y < box["y"] + box["height"]
+    page.keyboard.press("-")
+    assert cell() < 64
+    page.keyboard.press("0")
+    assert cell() == fit
+    before = viewer.cell(20, 30)
+    page.mouse.move(*before)
+    page.keyboard.down("Control")
+    for _ in range(4):
+        page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    page.wait_for_function("() => painted.map.cell > 15")
+    # Sideways the map grows to the right as long as all of it fits.
+    assert abs(viewer.cell(20, 30)[1] - before[1]) < cell()
+    page.mouse.move(*viewer.cell(20, 30))
+    assert viewer.status().startswith("query 20 20 to key 30 30")
+    assert reads(weights[0, 20, 30])[:11] in viewer.status()
+
+
+def test_a_zoomed_map_is_dragged(open_view):
+    for options in ({}, PHONE):
+        viewer = open_view(view_attention(causal(100)), **options)
+        page = viewer.page
+        for _ in range(7):
+            page.click("#larger")
+        start, end = viewer.cell(4, 3), viewer.cell(1, 2)
+        if options:
+            drag_finger(page, start, end)
+        else:
+            page.mouse.move(*start)
+            page.mouse.down()
+            page.mouse.move(*end)
+            page.mouse.up()
+        np.testing.assert_allclose(viewer.cell(4, 3), end, atol=1)
+        assert "(held)" not in viewer.status()
+
+
+def test_keys_from_right_to_left_and_hidden_cells(open_view):
     keys = ["אחת", "שתיים", "שלוש"]
-    view = view_attention(
-        MAPS, QUERIES, keys, mask=np.array([True, True, False])
+    mask = np.array([True, True, False])
+    viewer = open_view(
+        view_attention(MAPS, query_tokens=QUERIES, key_tokens=keys, mask=mask)
     )
-    page = open_file(view.to_html())
+    page = viewer.page
     page.focus("#map")
     page.keyboard.press("ArrowLeft")
-    assert status(page).startswith("query 0 le to key 1 שתיים")
+    assert viewer.status().startswith("query 0 le to key 1 שתיים")
     page.keyboard.press("End")
-    assert "key 2 שלוש: no weight (masked)" in status(page)
-    page.mouse.move(*middle_of(page, 0, 0, 3))
-    assert "to key 2 שלוש" in status(page), "the last key is leftmost"
-
-
-def test_hostile_tokens_change_nothing(open_file):
-    view = view_attention(np.eye(len(HOSTILE))[None], HOSTILE, HOSTILE)
-    page = open_file(view.to_html())
-    page.focus("#map")
-    for _ in HOSTILE:
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowRight")
-    assert page.title() == "Attention"
-    assert page.locator("#keys bdi").count() == len(HOSTILE)
-    assert page.inner_text("#keys bdi:nth-child(6)") == r"$\frac$"
-    assert page.locator("img, svg").count() == 0
-    box = page.locator("body").bounding_box()
-    assert box["width"] <= 1000, "a long token does not widen the page"
-    assert not page.asked and not page.errors
-
-
-def test_in_a_notebook_turned_into_a_page(open_file):
-    """The picture first, then the page in a frame that may do nothing."""
-    from nbconvert import HTMLExporter
-
-    view = view_attention(MAPS, QUERIES, [*KEYS[:2], HOSTILE[0]])
-    output = nbformat.v4.new_output(
-        "display_data", {"text/html": view._repr_html_()}
-    )
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell("view", outputs=[output])]
-    )
-    text, _ = HTMLExporter().from_notebook_node(notebook)
-    page = open_file(text)
-    picture = page.locator("img[alt^='block_0 first head. Heatmap of 2']")
-    assert picture.bounding_box()["width"] > 100
-    page.locator("iframe").scroll_into_view_if_needed()
-    frame = page.frames[1]
-    frame.focus("#map")
-    page.keyboard.press("ArrowDown")
-    weight = MAPS["block_0"][0, 0, 1, 0]
-    found = " ".join(frame.inner_text("#status").split())
-    assert found.startswith(f"query 1 chat to key 0 the: {reads(weight)}")
-    assert page.title() == "Notebook"
-    assert not page.errors
-
-
-def test_512_tokens_and_twelve_heads_answer_at_once(open_file):
-    weights = np.random.default_rng(0).dirichlet(np.ones(512), (12, 512))
-    tokens = [f"t{i}" for i in range(512)]
-    page = open_file(view_attention(weights, tokens, tokens).to_html())
-    page.focus("#map")
-    start = time.perf_counter()
-    for _ in range(5):
-        page.keyboard.press("ArrowDown")
-    page.keyboard.press("PageDown")
-    assert reads(weights[1, 5, 0]) in status(page)
-    assert time.perf_counter() - start < 10
-    assert colours(page) > 50
+    assert "key 2 שלוש: no weight (masked)" in viewer.status()
+    assert viewer.cell(0, 2)[0] < viewer.cell(0, 0)[0]
+    shades = {
+        viewer.colour(0, 2, beside) for beside in np.linspace(-0.2, 0.2, 25)
+    }
+    assert len(shades) > 1, "hatched"
+    assert all(max(shade) - min(shade) < 9 for shade in shades), "in grey"
+    first = page.locator("#keys bdi").first.bounding_box()
+    assert first["x"] + first["width"] < 300, "beside the map's start"

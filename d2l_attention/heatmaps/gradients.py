@@ -1,0 +1,186 @@
+"""How much a chosen output depends on each weight of attention."""
+
+from d2l_attention.heatmaps.capture import AttentionMaps
+from d2l_attention.heatmaps.softmaxes import to_heads
+from d2l_attention.heatmaps.statistics import self_attention
+from d2l_attention.heatmaps.watching import Run, beside
+import keras
+from keras import ops
+import numpy as np
+
+
+def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
+    """Weights, and the gradients of one output of the model by them.
+
+    A weight can be large and change nothing. The gradient says how fast the
+    chosen output grows with the weight, and weight × gradient how much of
+    the output goes away with it, to first order.
+
+    The model runs as in `get_attention_weights`, except that Keras's layers
+    form their weights instead of taking a fused operation, so that the
+    outputs can differ by rounding. A layer in a loop, or whose weights come
+    neither from this package nor from `keras.ops.softmax`, is named in
+    `skipped`. On the TensorFlow and JAX backends, called eagerly.
+
+    Source: Chefer, Gur and Wolf (2021), arXiv:2103.15679, section 3.
+
+    Args:
+        model: A `keras.Model` or layer.
+        *args: Inputs of the model, as it is called.
+        chosen_output: Function of the outputs that gives a number for each
+            example, `(B,)`, such as `lambda logits: logits[:, 3]`.
+        layers: A list of paths of layers, or a pattern like `"encoder/*"`.
+            All layers by default.
+        **kwargs: Other arguments of the call.
+
+    Returns:
+        The outputs, `AttentionMaps` of the weights, and `AttentionMaps` of
+        the gradients under the same paths.
+
+    Raises:
+        ValueError: If there is no gradient to be had, no layer matches, or
+            `chosen_output` does not give one axis.
+
+    Example:
+        >>> layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
+        >>> x = np.ones((1, 3, 8), "float32")
+        >>> _, maps, gradients = get_attention_gradients(
+        ...     layer, x, x, chosen_output=lambda y: y[:, 0, 0]
+        ... )
+        >>> (maps["attention"] * gradients["attention"]).shape
+        (1, 2, 3, 3)
+    """
+    if not model.built:
+        model(*args, **kwargs)
+
+    def run_with(change):
+        run = Run(model, layers, change)
+        with run.watch():
+            outputs = model(*args, **kwargs)
+        chosen = chosen_output(outputs)
+        if len(chosen.shape) != 1:
+            raise ValueError(
+                "`chosen_output` must give a number for each example, (B,). "
+                f"Received: shape {tuple(chosen.shape)}."
+            )
+        return ops.sum(chosen), outputs, run
+
+    differentiate = _BACKENDS.get(keras.backend.backend())
+    if differentiate is None:
+        raise ValueError(
+            f"There are gradients on the backends {list(_BACKENDS)}. "
+            f"Received: {keras.backend.backend()!r}."
+        )
+    outputs, run, by_weights = differentiate(run_with)
+    maps, skipped = run.maps(outputs), run.skipped()
+    gradients = {}
+    for path in [path for path in maps if "#" not in path]:
+        names = [name for name in maps if name.split("#")[0] == path]
+        found = [g for name, g in by_weights if name == path]
+        if len(found) != len(names) or any(g is None for g in found):
+            skipped[path] = "its weights have no gradients, one for each map"
+            continue
+        for name, gradient in zip(names, found, strict=True):
+            shape = maps[name].shape
+            # A sink is a column more than there are keys.
+            gradient = to_heads(gradient)[..., : shape[-1]]
+            gradients[name] = np.reshape(gradient, shape)
+    if not gradients:
+        raise ValueError(
+            f"{type(model).__name__} {model.name!r} has no attention whose "
+            f"gradients can be read. {skipped or ''}"
+        )
+    maps = {name: maps[name] for name in gradients}
+    return (
+        outputs,
+        AttentionMaps(maps, skipped),
+        AttentionMaps(gradients, skipped),
+    )
+
+
+def _by_tape(run_with):
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+
+        def watch(weights):
+            tape.watch(weights)
+            return weights
+
+        chosen, outputs, run = run_with(watch)
+    found = tape.gradient(
+        chosen,
+        [weights for _, weights in run.changed],
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )
+    return outputs, run, _named(run, found)
+
+
+def _by_addition(run_with):
+    """JAX has gradients by arguments only: zeros that are added, here."""
+    import jax
+
+    _, outputs, run = run_with(lambda weights: weights)
+    arrays = [beside(outputs, weights) for _, weights in run.changed]
+    zeros = [None if w is None else ops.zeros_like(w) for w in arrays]
+
+    def chosen(zeros):
+        added = iter(zeros)
+
+        def add(weights):
+            zero = next(added)
+            return weights if zero is None else weights + zero
+
+        return run_with(add)[0]
+
+    return outputs, run, _named(run, jax.grad(chosen)(zeros))
+
+
+def _named(run, gradients):
+    return [
+        (path, None if g is None else ops.convert_to_numpy(g))
+        for (path, _), g in zip(run.changed, gradients, strict=True)
+    ]
+
+
+_BACKENDS = {"tensorflow": _by_tape, "jax": _by_addition}
+
+
+def gradient_rollout(weights, gradients):
+    """How much each input adds to a chosen output, through all layers.
+
+        Ā_l = mean over heads of max(0, weights_l × gradients_l)
+        rollout_l = rollout_(l − 1) + Ā_l rollout_(l − 1),  rollout_0 = I
+
+    Source: Chefer, Gur and Wolf (2021), arXiv:2103.15679, equations 5 and 6,
+    for self-attention.
+
+    Args:
+        weights: Mapping or sequence of the layers of one encoder, first to
+            last, each a float array `(…, H, T, T)`.
+        gradients: The same of the gradients.
+
+    Returns:
+        Float array `(L, …, T, T)`, the rollout after each of the L layers.
+        Row t belongs to position t of the last layer.
+
+    Raises:
+        ValueError: If a layer has not as many keys as queries, or there are
+            not as many gradients as weights.
+    """
+    weights, gradients = (
+        list(layers.values() if hasattr(layers, "values") else layers)
+        for layers in (weights, gradients)
+    )
+    if len(weights) != len(gradients):
+        raise ValueError(
+            "There must be gradients for each layer. Received: "
+            f"{len(weights)} weights and {len(gradients)} gradients."
+        )
+    rollout = np.eye(np.shape(weights[0])[-1])
+    rollouts = []
+    for w, g in zip(weights, gradients, strict=True):
+        added = np.maximum(self_attention(w) * self_attention(g), 0.0)
+        rollout = rollout + added.mean(-3) @ rollout
+        rollouts.append(rollout)
+    return np.stack(rollouts)

@@ -1,0 +1,184 @@
+"""Gradients of an output by the weights: against finite differences."""
+
+from contract import draw, to_numpy
+from d2l_attention import MultiHeadAttention
+from d2l_attention.heatmaps import (
+    adapters,
+    get_attention_gradients,
+    get_attention_weights,
+    gradient_rollout,
+)
+import keras
+from keras import layers, ops
+import numpy as np
+import pytest
+
+X = draw(2, 5, 8)
+
+
+class ShiftedAttention(keras.Layer):
+    """Attention whose weights an attribute shifts: for finite differences."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.shift = np.zeros((2, 5, 5), "float32")
+
+    def call(self, x):
+        scores = ops.einsum("btd,bsd->bts", x, x) / 3
+        return ops.matmul(ops.softmax(scores) + self.shift, x)
+
+
+class Selves(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = ShiftedAttention(name="first_attention")
+        self.second = ShiftedAttention(name="second_attention")
+
+    def call(self, x):
+        return self.second(x + ops.tanh(self.first(x)))
+
+
+def chosen(outputs):
+    return outputs[:, 1, 2] ** 2
+
+
+def test_the_gradients_are_those_of_finite_differences():
+    model = Selves()
+    outputs, maps, gradients = get_attention_gradients(
+        model, X, chosen_output=chosen
+    )
+    assert (
+        list(maps)
+        == list(gradients)
+        == [
+            "first_attention",
+            "second_attention",
+        ]
+    )
+    _, plain = get_attention_weights(model, X)
+    np.testing.assert_array_equal(to_numpy(outputs), to_numpy(model(X)))
+    step = 1e-2
+    for layer in (model.first, model.second):
+        np.testing.assert_allclose(maps[layer.name], plain[layer.name])
+        gradient = gradients[layer.name][:, 0]
+        for t, s in ((1, 0), (1, 4), (3, 2)):
+            values = []
+            for sign in (1, -1):
+                layer.shift[:, t, s] = sign * step
+                values.append(to_numpy(chosen(model(X))))
+                layer.shift[:, t, s] = 0
+            slope = (values[0] - values[1]) / (2 * step)
+            np.testing.assert_allclose(gradient[:, t, s], slope, atol=2e-2)
+        assert np.abs(gradient).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.MultiHeadAttention(2, 4, name="attention"),
+        layers.GroupQueryAttention(4, 4, 2, name="attention"),
+        layers.MultiHeadAttention(2, 4, attention_axes=(1,), name="attention"),
+        MultiHeadAttention(2, 4, name="attention"),
+    ],
+)
+def test_weight_times_gradient_adds_up_to_an_output_that_is_linear(layer):
+    """y = Σ w (v W), so Σ w ∂y/∂w is y without the bias of the outputs."""
+    ours = isinstance(layer, MultiHeadAttention)
+    call = {"key": X} if ours else {"value": X}
+    outputs, maps, gradients = get_attention_gradients(
+        layer, X, **call, chosen_output=lambda y: y[:, 3, 1]
+    )
+    np.testing.assert_allclose(
+        to_numpy(outputs), to_numpy(layer(X, **call)), atol=1e-5
+    )
+    _, plain = get_attention_weights(layer, X, **call)
+    np.testing.assert_allclose(maps["attention"], plain["attention"], atol=1e-6)
+    product = maps["attention"] * gradients["attention"]
+    np.testing.assert_allclose(
+        product.sum((1, 2, 3)), to_numpy(outputs)[:, 3, 1], atol=1e-5
+    )
+    assert np.abs(product[:, :, [0, 1, 2, 4]]).max() == 0, "other queries"
+
+
+class FusedAttention(keras.Layer):
+    def call(self, x):
+        query = ops.reshape(x, (2, 5, 4, 2))
+        return ops.dot_product_attention(
+            query, query[:, :, :2], query[:, :, 2:]
+        )
+
+
+def test_the_fused_operation_has_gradients_too():
+    layer = FusedAttention(name="fused")
+    outputs, maps, gradients = get_attention_gradients(
+        layer, X, chosen_output=lambda y: y[:, 3, 1, 0]
+    )
+    np.testing.assert_allclose(to_numpy(outputs), to_numpy(layer(X)), atol=1e-5)
+    product = (maps["fused"] * gradients["fused"]).sum((1, 2, 3))
+    np.testing.assert_allclose(
+        product, to_numpy(outputs)[:, 3, 1, 0], atol=1e-5
+    )
+
+
+def test_what_has_no_gradient_is_said():
+    layer = layers.MultiHeadAttention(2, 4, name="attention")
+    with pytest.raises(ValueError, match=r"\(B,\).*\(2, 5, 8\)"):
+        get_attention_gradients(layer, X, X, chosen_output=lambda y: y)
+    constant = ops.ones((2,))
+    _, _, gradients = get_attention_gradients(
+        layer, X, X, chosen_output=lambda y: constant
+    )
+    assert np.abs(gradients["attention"]).max() == 0
+
+
+class NoSoftmax(keras.Layer):
+    def weigh(self, x):
+        return ops.ones((2, 5, 5)) / 5
+
+    def call(self, x):
+        return ops.matmul(self.weigh(x), x)
+
+
+def test_weights_that_nobody_can_change_are_named(monkeypatch):
+    monkeypatch.setattr(adapters, "_ADAPTERS", list(adapters._ADAPTERS))
+
+    def adapter(layer, record):
+        weigh = layer.weigh
+
+        def noting(x):
+            record(weigh(x))
+            return weigh(x)
+
+        return [(layer, "weigh", noting)]
+
+    adapters.register_attention_adapter(NoSoftmax, adapter)
+    model = keras.Sequential([NoSoftmax(name="even")])
+    _, maps = get_attention_weights(model, X)
+    assert list(maps) == ["even"]
+    with pytest.raises(ValueError, match="even.*have no gradients"):
+        get_attention_gradients(model, X, chosen_output=chosen)
+
+
+def test_the_rollout_of_gradients_is_its_recursion():
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(5), (2, 3, 4, 5))  # (L, B, H, T, T)
+    gradients = rng.normal(size=weights.shape)
+    found = gradient_rollout(list(weights), list(gradients))
+    assert found.shape == (2, 3, 5, 5)
+    for b in range(3):
+        rollout = np.eye(5)
+        for layer in range(2):
+            mean = np.zeros((5, 5))
+            for h in range(4):
+                product = weights[layer, b, h] * gradients[layer, b, h]
+                mean += np.where(product > 0, product, 0) / 4
+            rollout = rollout + mean @ rollout
+            np.testing.assert_allclose(found[layer, b], rollout)
+    named = gradient_rollout(
+        dict(enumerate(weights)), dict(enumerate(gradients))
+    )
+    np.testing.assert_array_equal(named, found)
+    with pytest.raises(ValueError, match="2 weights and 1 gradients"):
+        gradient_rollout(list(weights), list(gradients[:1]))
+    with pytest.raises(ValueError, match="as many keys as queries"):
+        gradient_rollout(weights[:, ..., :4], gradients[:, ..., :4])
