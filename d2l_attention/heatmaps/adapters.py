@@ -59,21 +59,21 @@ def adapter_of(layer):
     name = type(layer).__name__.lower()
     if "deformable" in name:
         return NO_WEIGHTS  # it samples points between the keys
-    if "attention" in name and "mask" not in name:
+    if "attention" in name and "attentionmask" not in name:
         return BY_SOFTMAX
     return None
 
 
 def on_the_path(adapter, change):
-    """The adapter that makes outputs depend on the very weights it records.
+    """The adapter whose recorded weights are those the output comes from.
 
     Args:
         adapter: An adapter that `adapter_of` gives.
         change: Function of weights, which gives what to use in their place.
 
     Returns:
-        Adapter. Weights that come from a softmax of Keras it leaves to the
-        one who watches that.
+        Adapter. Softmaxes of Keras are changed where they are heard, by
+        `Run`, and not here.
     """
     if adapter is _by_scores:  # and no longer the fused operation
         return _by_scores_alone
@@ -97,6 +97,8 @@ def _by_scores(layer, record):
             weights = result[1]
             if weights is None:  # the fused operation: ask again
                 weights = _scores(layer, original, args, kwargs)[1]
+                if weights is None:
+                    return result  # of a subclass; its softmax is heard
                 weights = _even_where_empty(weights)
             record(_join_axes(weights, axes))
         return result
@@ -109,9 +111,10 @@ def _by_scores_alone(layer, record):
     axes = len(getattr(layer, "_attention_axes", None) or (1,))
 
     def compute(*args, **kwargs):
-        output, weights = _scores(layer, original, args, kwargs)
-        record(_join_axes(weights, axes))
-        return output, weights
+        result = _scores(layer, original, args, kwargs)
+        if isinstance(result, tuple) and result[1] is not None:
+            record(_join_axes(result[1], axes))
+        return result
 
     return [(layer, "_compute_attention", compute)]
 

@@ -73,7 +73,7 @@ def _plain(maps):
 
 
 def get_attention_weights(model, *args, layers=None, **kwargs):
-    """Call a model once; return its outputs and its attention weights.
+    """Call a model; return its outputs and its attention weights.
 
     The outputs equal `model(*args, **kwargs)` bit for bit: the model computes
     them as always, and the weights are only noted. This works eagerly and
@@ -84,14 +84,14 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
     layers of `keras.layers`, with their subclasses; and layers with
     "attention" in the name of their class, as keras-hub's, whose weights are
     what `keras.ops.softmax` gives in them. `register_attention_adapter` adds
-    others. A model whose attention runs inside a loop of its own is asked by
-    its `return_attention_scores`, if it has that.
+    others. A model whose attention runs inside a loop of its own is called
+    once more with `return_attention_scores`, if it has that.
 
     Weights are those before dropout. What looks like attention and cannot be
     read is named in a warning and in `maps.skipped`: a layer that forms no
     weights, such as `FlashAttention`, one that runs inside a loop, and a
-    softmax in a layer of an unknown kind. A softmax that is not Keras's
-    (`tf.nn.softmax`) stays invisible.
+    softmax in a layer of an unknown kind. In such a layer, a softmax that is
+    not Keras's (`tf.nn.softmax`) stays invisible.
 
     Args:
         model: A `keras.Model` or layer.
@@ -116,8 +116,7 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
         >>> maps["attention"].shape
         (1, 2, 3, 3)
     """
-    if not model.built:
-        model(*args, **kwargs)
+    build(model, args, kwargs)
     run = Run(model, layers)
     with run.watch():
         outputs = model(*args, **kwargs)
@@ -132,6 +131,13 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
     if skipped:
         warnings.warn(f"There are no weights of{told}", stacklevel=2)
     return outputs, AttentionMaps(maps, skipped)
+
+
+def build(model, args, kwargs):
+    """Call a model that has no weights yet, without training it."""
+    if not model.built:
+        training = {"training": False} if "training" in kwargs else {}
+        model(*args, **kwargs | training)
 
 
 _HINT = (

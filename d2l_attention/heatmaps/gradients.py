@@ -1,9 +1,10 @@
 """How much a chosen output depends on each weight of attention."""
 
-from d2l_attention.heatmaps.capture import AttentionMaps
+from d2l_attention.heatmaps.capture import AttentionMaps, build
+from d2l_attention.heatmaps.records import beside
 from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
-from d2l_attention.heatmaps.watching import Run, beside
+from d2l_attention.heatmaps.watching import Run
 import keras
 from keras import ops
 import numpy as np
@@ -20,7 +21,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
     form their weights instead of taking a fused operation, so that the
     outputs can differ by rounding. A layer in a loop, or whose weights come
     neither from this package nor from `keras.ops.softmax`, is named in
-    `skipped`. On the TensorFlow and JAX backends, called eagerly.
+    `skipped`. It works eagerly, on the TensorFlow and JAX backends.
 
     Source: Chefer, Gur and Wolf (2021), arXiv:2103.15679, section 3.
 
@@ -50,8 +51,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
         >>> (maps["attention"] * gradients["attention"]).shape
         (1, 2, 3, 3)
     """
-    if not model.built:
-        model(*args, **kwargs)
+    build(model, args, kwargs)
 
     def run_with(change):
         run = Run(model, layers, change)
@@ -78,7 +78,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
         names = [name for name in maps if name.split("#")[0] == path]
         found = [g for name, g in by_weights if name == path]
         if len(found) != len(names) or any(g is None for g in found):
-            skipped[path] = "its weights have no gradients, one for each map"
+            skipped[path] = "it has not one gradient for each map"
             continue
         for name, gradient in zip(names, found, strict=True):
             shape = maps[name].shape

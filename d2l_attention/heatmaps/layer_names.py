@@ -9,14 +9,14 @@ def name_layers(model):
     A layer is told from another by identity: two submodels that each hold a
     layer `attention` give `encoder/attention` and `decoder/attention`. Where
     parts of one layer share a name, the second is called `name:2`. A layer
-    that is reached on several ways has the shortest of their names. The name
-    of the model itself stands only for the model.
+    that is reached on several ways has the shortest of their names. The
+    model itself has its name, or `name:0` if a part of it has that.
 
     Returns:
-        Dict of path to layer, from the outside inwards.
+        Dict of path to layer.
     """
     paths = {id(model): model.name}
-    layers = {model.name: model}
+    layers = {}
     waiting = deque([("", model)])
     while waiting:
         way, layer = waiting.popleft()
@@ -31,7 +31,8 @@ def name_layers(model):
             paths[id(part)] = path
             layers[path] = part
             waiting.append((f"{path}/", part))
-    return layers
+    taken = model.name in layers
+    return {f"{model.name}:0" if taken else model.name: model} | layers
 
 
 def parts_of(layer):

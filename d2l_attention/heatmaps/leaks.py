@@ -42,13 +42,18 @@ def check_attention_masks(
         has any.
 
     Raises:
-        ValueError: If a mask does not fit its layer.
+        ValueError: If a mask does not fit its layer, or is for a path that
+            is not there.
     """
+    if isinstance(key_mask, dict):
+        _check_paths(key_mask, maps)
     leaks = []
     for path, weights in maps.items():
         weights = np.asarray(weights, "float64")
         batch, num_heads, t, s = weights.shape
-        mask = key_mask.get(path) if isinstance(key_mask, dict) else key_mask
+        mask = key_mask
+        if isinstance(key_mask, dict):  # a later call has its layer's mask
+            mask = key_mask.get(path, key_mask.get(path.split("#")[0]))
         rows = np.ones((batch, t), bool)
         forbidden = {}
         if mask is not None:
@@ -69,3 +74,13 @@ def check_attention_masks(
                 if most > tolerance:
                     leaks.append(MaskLeak(path, head, kind, float(most)))
     return leaks
+
+
+def _check_paths(masks, maps):
+    known = {*maps, *(path.split("#")[0] for path in maps)}
+    unknown = [path for path in masks if path not in known]
+    if unknown:
+        raise ValueError(
+            f"There are masks for {unknown}, which are not among the maps: "
+            f"{list(maps)}."
+        )

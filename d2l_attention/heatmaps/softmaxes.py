@@ -4,6 +4,7 @@ import contextlib
 import math
 import sys
 
+import keras
 from keras import ops, tree
 
 
@@ -42,7 +43,7 @@ def listen(hear):
 
 
 def _module_of_softmax():
-    """Where every softmax of Keras ends: layers, activations and functions.
+    """Where a softmax of Keras over one axis ends, whoever asked for it.
 
     The public `keras.ops.softmax` would miss layers and functional models.
     """
@@ -80,10 +81,23 @@ def _for_each_head(key, query):
     return ops.repeat(key, query.shape[2] // key.shape[2], axis=2)
 
 
+def may_hold_attention(layer):
+    """Whether a softmax in a layer's own code can be attention's."""
+    ours_to_write = (keras.Model, keras.layers.Lambda)
+    of_keras = type(layer).__module__.partition(".")[0] == "keras"
+    return isinstance(layer, ours_to_write) or not of_keras
+
+
 def looks_like_attention(weights, inputs):
-    """Whether softmax weights stand between positions of a layer's inputs."""
+    """Whether both last axes are as long as inputs of the layer."""
     lengths, _ = _sizes(inputs)
     return weights.shape[-1] in lengths and weights.shape[-2] in lengths
+
+
+def runs_over_positions(weights, inputs):
+    """Whether a softmax can run over positions of the inputs."""
+    lengths, _ = _sizes(inputs)
+    return weights.shape[-1] in lengths
 
 
 def runs_over_features(weights, inputs):
@@ -114,6 +128,10 @@ def _sizes(inputs):
             lengths.update(between)
             if None not in between:
                 lengths.add(math.prod(between))
-        if len(shape) >= 3:
+        if len(shape) >= 3 and not _is_mask(tensor):
             features.add(shape[-1])
     return lengths - {None}, features - {None}
+
+
+def _is_mask(tensor):
+    return keras.backend.standardize_dtype(tensor.dtype) == "bool"

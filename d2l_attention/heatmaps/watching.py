@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import contextlib
 import functools
 import inspect
+import threading
 from typing import Any, NamedTuple
 
 from d2l_attention.heatmaps.adapters import (
@@ -19,22 +20,26 @@ from d2l_attention.heatmaps.adapters import (
     put,
 )
 from d2l_attention.heatmaps.layer_names import name_layers
+from d2l_attention.heatmaps.records import beside, join_steps
 from d2l_attention.heatmaps.selection import select_layers
 from d2l_attention.heatmaps.softmaxes import (
     listen,
     looks_like_attention,
+    may_hold_attention,
     runs_over_features,
+    runs_over_positions,
 )
 import keras
-from keras import ops, tree
+from keras import ops
 
 _REASONS = {
     "none": "its mechanism forms no weights for pairs of queries and keys",
-    "fused": "no softmax of Keras ran in it, but perhaps a fused operation "
-    "or the backend's own softmax",
-    "features": "its softmax runs over features, not over keys",
+    "fused": "no softmax of Keras over keys was seen in it",
+    "features": "its softmax does not run over positions of its inputs",
     "loop": "it ran inside a loop of the graph, which its weights cannot "
     "leave; a model with `return_attention_scores` can be asked for them",
+    "training": "it ran inside a loop, and asking its model once more would "
+    "drop other units",
     "unknown": "its softmax looks like attention, but it is of no known kind; "
     "`register_attention_adapter` adds kinds",
 }
@@ -47,8 +52,8 @@ class _Frame(NamedTuple):
     layer: keras.Layer
     inputs: Any
     softmaxes: list  # what softmaxes gave in it, but not in layers within
-    records: int  # how many were made before it
-    skips: int
+    num_records: int  # how many were made before it
+    num_skips: int
 
 
 class Run:
@@ -72,12 +77,19 @@ class Run:
         }
         self._all = layers is None
         self._chosen = set(select_layers(self._adapters, layers))
+        self._model = model
         self._running = []
+        self._num_heard = 0
+        self._thread = threading.get_ident()
 
     @contextlib.contextmanager
     def watch(self):
-        """Put the stand-ins in place, and afterwards the methods back."""
-        with contextlib.ExitStack() as stack:
+        """Put the stand-ins in place, and afterwards the methods back.
+
+        One run at a time: all threads of a process share a model's layers
+        and the softmax of Keras.
+        """
+        with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
             for path, layer in self._layers.items():
                 put(stack, layer, "call", self._watched_call(path, layer))
                 adapter = self._adapters.get(path)
@@ -113,6 +125,9 @@ class Run:
 
         @functools.wraps(original)
         def call(*args, **kwargs):
+            if self._is_elsewhere():
+                return original(*args, **kwargs)
+            num_heard = self._num_heard
             made = len(self.records), len(self._skips)
             frame = _Frame(path, layer, (args, kwargs), [], *made)
             self._running.append(frame)
@@ -121,10 +136,13 @@ class Run:
             finally:
                 self._running.pop()
             self._leave(frame)
-            if isinstance(layer, keras.layers.RNN):
+            if isinstance(layer, keras.layers.Softmax):
+                if self._num_heard > num_heard:
+                    self._replace_heard(output)
+            elif isinstance(layer, keras.layers.RNN):
                 self._join_steps(frame, output)
-            elif self._ran_in_a_loop(frame, output):
-                self._ask(frame, original)
+            elif looped := self._looped(frame, output):
+                self._ask(frame, original, looped)
             return output
 
         return call
@@ -132,37 +150,45 @@ class Run:
     def _hear(self, weights):
         """A softmax: whose is it, and shall it be changed?"""
         frame = self._owner_of_softmax()
-        if frame is None:
-            return None
+        if frame is None or self._is_elsewhere():
+            return
+        self._num_heard += 1
         frame.softmaxes.append(weights)
         if self._change and frame.path in self._chosen:
             return self._changed(frame.path, weights)
-        return None
+
+    def _replace_heard(self, weights):
+        """A `Softmax` layer sets masked weights to 0 after its softmax."""
+        self._owner_of_softmax().softmaxes[-1] = weights
 
     def _owner_of_softmax(self):
-        """The call that a softmax belongs to; None if it is no attention."""
+        """The innermost call whose own code a softmax stands in, or None.
+
+        A softmax in a `Lambda` within attention belongs to the attention.
+        """
         frames = [
             frame
             for frame in reversed(self._running)
             if not isinstance(frame.layer, _SOFTMAX_LAYERS)
         ]
-        for frame, around in zip(frames, [*frames[1:], None], strict=True):
-            if not isinstance(frame.layer, keras.layers.Lambda):
-                return frame
-            if around is None or around.path not in self._adapters:
-                return frame
-        return None
+        if not frames:
+            return None
+        innermost, *others = frames
+        if isinstance(innermost.layer, keras.layers.Lambda) and others:
+            if others[0].path in self._adapters:
+                return others[0]
+        return innermost
 
     def _leave(self, frame):
         """A call returns: what were its softmaxes?"""
         path, layer, inputs, softmaxes = frame[:4]
         adapter = self._adapters.get(path)
         if adapter is None:
-            if self._all and _may_hold_attention(layer):
-                if any(looks_like_attention(w, inputs) for w in softmaxes):
+            if self._all and may_hold_attention(layer):
+                if any(runs_over_positions(w, inputs) for w in softmaxes):
                     self._skip(path, "unknown")
             return
-        within = [name for name, _ in self.records[frame.records :]]
+        within = [name for name, _ in self.records[frame.num_records :]]
         if path not in self._chosen or path in within:
             return
         if adapter is NO_WEIGHTS:
@@ -177,68 +203,91 @@ class Run:
         ]
         for weights in maps:
             self._record(path, layout_of(layer)(weights))
-        if not (maps or within or self._skips[frame.skips :]):
+        if maps or self._skips[frame.num_skips :]:
+            return
+        if any(runs_over_positions(w, inputs) for w in softmaxes):
+            self._skip(path, "unknown")
+        elif not within:
             self._skip(path, "features" if softmaxes else "fused")
 
     def _join_steps(self, frame, output):
-        """The steps of a recurrent layer as rows of one map.
-
-        Keras runs the first step once more, before the others, where it asks
-        a step for its dtype.
-        """
-        steps = tree.flatten(frame.inputs)[0].shape[1]
-        found = self._take_records(frame)
-        for path in dict.fromkeys(path for path, _ in found):
-            rows = [weights for name, weights in found if name == path]
-            if any(beside(output, weights) is None for weights in rows):
-                self._skip(path, "loop")
-                continue
-            rows = rows[1:] if len(rows) == steps + 1 else rows
-            queries = {weights.shape[2] for weights in rows}
-            if len(rows) == steps and queries == {1}:
-                rows = [ops.concatenate(rows, axis=2)]
-            self.records += [(path, weights) for weights in rows]
-
-    def _ran_in_a_loop(self, frame, output):
-        """Whether attention did, of a layer that can be asked for it."""
-        found = self.records[frame.records :]
-        if not found or self._adapters.get(frame.path) is not None:
-            return False
-        parameters = inspect.signature(frame.layer.call).parameters
-        if "return_attention_scores" not in parameters:
-            return False
-        again = len({path for path, _ in found}) < len(found)
-        return again or any(beside(output, w) is None for _, w in found)
-
-    def _ask(self, frame, call):
-        """Replace records by what `return_attention_scores` gives."""
+        """The steps of a recurrent layer as rows of one map."""
         found = self._take_records(frame)
         args, kwargs = frame.inputs
-        if kwargs.get("training"):  # another call would drop other units
-            for path in {path for path, _ in found}:
-                self._skip(path, "loop")
+        for path in dict.fromkeys(path for path, _ in found):
+            rows = [weights for name, weights in found if name == path]
+            inside = [w for w in rows if beside(output, w) is None]
+            if inside:  # a loop of the graph; the first step is not a map
+                self.records.append((path, inside[0]))
+                continue
+            steps = (args[0] if args else kwargs["sequences"]).shape[1]
+            rows = join_steps(rows, steps, frame.layer.go_backwards)
+            self.records += [(path, weights) for weights in rows]
+
+    def _looped(self, frame, output):
+        """Paths that ran in a loop of a layer that can be asked for them."""
+        found = self.records[frame.num_records :]
+        if not found or self._adapters.get(frame.path) is not None:
+            return set()
+        parameters = inspect.signature(frame.layer.call).parameters
+        if "return_attention_scores" not in parameters:
+            return set()
+        calls = Counter(path for path, _ in found)
+        return {
+            path
+            for path, weights in found
+            if beside(output, weights) is None
+            or (calls[path] > 1 and weights.shape[2] == 1)  # query by query
+        }
+
+    def _ask(self, frame, call, looped):
+        """Put what `return_attention_scores` gives in the place of steps."""
+        found = self._take_records(frame)
+        kept = [record for record in found if record[0] not in looped]
+        args, kwargs = frame.inputs
+        if kwargs.get("training"):
+            self.records += kept
+            for path in sorted(looped):
+                self._skip(path, "training")
             return
-        kwargs = kwargs | {"return_attention_scores": True}
-        _, maps = call(*args, **kwargs)
+        self._running.append(frame)
+        try:
+            result = call(*args, **kwargs | {"return_attention_scores": True})
+        finally:
+            self._running.pop()
         self._take_records(frame)
+        maps = result[-1] if isinstance(result, tuple) else None
         if not isinstance(maps, Mapping):
             self.records += found
             return
-        is_model = frame.path == next(iter(self._layers))
-        for name, weights in maps.items():
-            self._record(name if is_model else f"{frame.path}/{name}", weights)
+        is_model = frame.layer is self._model
+        named = {
+            name if is_model else f"{frame.path}/{name}": weights
+            for name, weights in maps.items()
+        }
+        self.records += [record for record in kept if record[0] not in named]
+        for path, weights in named.items():
+            self._record(path, weights)
 
     def _take_records(self, frame):
-        found = self.records[frame.records :]
-        del self.records[frame.records :]
+        found = self.records[frame.num_records :]
+        del self.records[frame.num_records :]
         return found
 
+    def _is_elsewhere(self):
+        """Whether another thread uses the model meanwhile."""
+        return threading.get_ident() != self._thread
+
     def _changed(self, path, weights):
+        if self._is_elsewhere():
+            return weights
         weights = self._change(weights)
         self.changed.append((path, weights))
         return weights
 
     def _record(self, path, weights):
+        if self._is_elsewhere():
+            return
         if len(weights.shape) == 3:
             weights = ops.expand_dims(weights, 1)  # one head
         self.records.append((path, weights))
@@ -247,33 +296,5 @@ class Run:
         self._skips.append((path, reason))
 
 
-def beside(outputs, weights):
-    """The weights as the outputs are: an array, or a tensor of their graph.
-
-    None if the weights belong to a graph within, such as that of a loop.
-    """
-    array = _array(weights)
-    if array is not None:
-        return array
-    output = tree.flatten(outputs)[0]
-    if _array(output) is not None:
-        return None
-    same = getattr(weights, "graph", None) is getattr(output, "graph", None)
-    return weights if same else None
-
-
-def _array(tensor):
-    try:
-        return ops.convert_to_numpy(tensor)
-    except Exception:  # each backend has its own for a tensor of a graph
-        return None
-
-
-def _may_hold_attention(layer):
-    """Whether a softmax in a layer's own code can be attention's."""
-    ours_to_write = (keras.Model, keras.layers.Lambda)
-    of_keras = type(layer).__module__.partition(".")[0] == "keras"
-    return isinstance(layer, ours_to_write) or not of_keras
-
-
+_ONE_AT_A_TIME = threading.RLock()
 _SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)

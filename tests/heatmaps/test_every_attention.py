@@ -196,7 +196,7 @@ class BackendSoftmaxAttention(keras.Layer):
 
 def test_weights_of_features_are_not_taken_for_a_map():
     model = beside_a_known_one(ChannelAttention(name="channels"))
-    with pytest.warns(UserWarning, match="channels: .*over features"):
+    with pytest.warns(UserWarning, match="channels: .*not run over positions"):
         _, maps = get_attention_weights(model, X)
     assert list(maps) == ["attention"]
 

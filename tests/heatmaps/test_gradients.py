@@ -155,7 +155,7 @@ def test_weights_that_nobody_can_change_are_named(monkeypatch):
     model = keras.Sequential([NoSoftmax(name="even")])
     _, maps = get_attention_weights(model, X)
     assert list(maps) == ["even"]
-    with pytest.raises(ValueError, match="even.*have no gradients"):
+    with pytest.raises(ValueError, match="even.*not one gradient"):
         get_attention_gradients(model, X, chosen_output=chosen)
 
 
