@@ -161,8 +161,7 @@ class FusedAttention(keras.Layer):
 
     def call(self, x, allowed=None, is_causal=False):
         query = ops.reshape(x, (2, 5, 4, 2))
-        key, value = query[:, :, :2], x[:, :, :6]
-        value = ops.reshape(value, (2, 5, 2, 3))
+        key, value = query[:, :, :2], query[:, :, 2:]
         return ops.dot_product_attention(
             query, key, value, mask=allowed, is_causal=is_causal
         )
@@ -180,7 +179,7 @@ def test_the_weights_of_the_fused_operation_are_formed_beside_it(
     outputs, maps = get_attention_weights(layer, X, **call)
     np.testing.assert_array_equal(to_numpy(outputs), to_numpy(layer(X, **call)))
     assert maps["fused"].shape == (2, 4, 5, 5)
-    value = np.repeat(X[:, :, :6].reshape(2, 5, 2, 3), 2, axis=2)
+    value = np.repeat(X.reshape(2, 5, 4, 2)[:, :, 2:], 2, axis=2)
     np.testing.assert_allclose(
         np.einsum("bhts,bshk->bthk", maps["fused"], value),
         to_numpy(outputs),
