@@ -349,7 +349,7 @@ HEBREW = (
 ENGLISH = ("a red cup", "i see you", "he drinks", "she walks", "hello", "come")
 
 
-@pytest.mark.filterwarnings("ignore:No font for")
+@pytest.mark.filterwarnings("ignore:No installed font can draw")
 @pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
 def test_other_scripts_train_and_translate(
     sources, command, losses, tmp_path, capsys
