@@ -44,6 +44,12 @@ GROUPS = WIDE | {
     "num_key_value_heads": 2,
 }
 SHORT = {"max_sequence_length": 8}
+PATCHES = HEADS | {
+    "image_shape": (32, 32, 3),
+    "patch_size": 16,
+    "hidden_dim": 8,
+    "intermediate_dim": 16,
+}
 
 
 def sides(**options):
@@ -230,38 +236,19 @@ OTHERS = {
         2,
     ),
     "DeiTBackbone": (
-        {
-            "image_shape": (32, 32, 3),
-            "patch_size": 16,
-            "hidden_dim": 8,
-            "intermediate_dim": 16,
-        }
-        | HEADS,
+        PATCHES,
         IMAGES,
         2,
         2,
     ),
     "DINOV2Backbone": (
-        {
-            "image_shape": (32, 32, 3),
-            "position_embedding_shape": (32, 32, 3),
-            "patch_size": 16,
-            "hidden_dim": 8,
-            "intermediate_dim": 16,
-        }
-        | HEADS,
+        PATCHES | {"position_embedding_shape": (32, 32, 3)},
         IMAGES,
         2,
         2,
     ),
     "DINOV3Backbone": (
-        {
-            "image_shape": (32, 32, 3),
-            "patch_size": 16,
-            "hidden_dim": 8,
-            "intermediate_dim": 16,
-        }
-        | HEADS,
+        PATCHES,
         IMAGES,
         2,
         2,

@@ -215,10 +215,14 @@ def test_many_lines_are_thinned_and_the_page_says_so(open_view):
     assert (weights > faintest * 1.03).sum() <= drawn
     page.hover("#from button:nth-child(3)")
     took = page.evaluate(
-        "() => { const start = performance.now(); look(null); "
-        "return performance.now() - start; }"
+        """() => Math.min(...[0, 1, 2].map(at => {
+            look({side: "from", at});
+            const start = performance.now();
+            look(null);
+            return performance.now() - start;
+        }))"""
     )
-    assert took < 500  # and 200 where nothing runs beside it
+    assert took < 200
 
 
 def test_the_first_view_layer_and_head_are_as_asked(open_view):
