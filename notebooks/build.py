@@ -1,19 +1,26 @@
 """Build the notebooks from their sources, or check that they are built.
 
+    python notebooks/build.py draw [chapter…]
     python notebooks/build.py build [chapter…]
     python notebooks/build.py check [chapter…]
 
 A source is `notebooks/source/NN_name.md` (MyST Markdown, jupytext); what is
-built is `notebooks/NN_name.ipynb`, executed. `check` runs nothing.
+built is `notebooks/NN_name.ipynb`, executed. `draw` writes the drawings of a
+chapter, `notebooks/figures/NN_what.svg`, from the scripts beside them. `build`
+also collects `docs/errors.md`. `check` runs nothing.
 """
 
 import argparse
+import base64
 import hashlib
+import html
 from pathlib import Path
 import re
+import runpy
 import sys
 import time
 
+import errors
 import jupytext
 from nbclient import NotebookClient
 import nbformat
@@ -23,6 +30,7 @@ SOLUTION = re.compile(
     r"^([ \t]*)### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION\n?",
     re.MULTILINE | re.DOTALL,
 )
+DRAWING = re.compile(r'!\[([^\]]*)\]\(\.\./(figures/\w+\.svg) "([^"]*)"\)')
 
 
 def sources(chapters):
@@ -50,6 +58,10 @@ def published(source):
         tags = cell.metadata.get("tags", [])
         if {"exercise", "check"} & set(tags):
             cell.metadata["tags"] = [*tags, "nbval-skip"]
+        if "hide-input" in tags:
+            cell.metadata["jupyter"] = {"source_hidden": True}
+        if cell.cell_type == "markdown":
+            cell.source = DRAWING.sub(_embedded, cell.source)
         if "exercise" in tags:
             solution = SOLUTION.sub(r"\2", cell.source)
             cell.source = SOLUTION.sub(r"\1...  # your code\n", cell.source)
@@ -78,6 +90,41 @@ def published(source):
         }
     )
     return notebook
+
+
+def _embedded(drawing):
+    """A drawing inside the notebook, which may be opened alone."""
+    alt, path, caption = drawing.groups()
+    picture = base64.b64encode((FOLDER / path).read_bytes()).decode()
+    return (
+        f'<figure style="margin:0">\n<img alt="{html.escape(alt)}" '
+        'width="720" style="max-width:100%;height:auto" '
+        f'src="data:image/svg+xml;base64,{picture}">\n'
+        f"<figcaption>{html.escape(caption)}</figcaption>\n</figure>"
+    )
+
+
+def scripts(chapters):
+    """The scripts of the drawings of these chapters."""
+    paths = sorted((FOLDER / "figures").glob("[0-9]*.py"))
+    return [p for p in paths if p.name.startswith(tuple(chapters) or "")]
+
+
+def drawn(script):
+    """The `Sheet` that a script draws."""
+    folder = str(script.parent)
+    sys.path.insert(0, folder)
+    try:
+        return runpy.run_path(str(script))["sheet"]
+    finally:
+        sys.path.remove(folder)
+
+
+def draw(script):
+    """Write the drawing of a script beside it."""
+    sheet = drawn(script)
+    script.with_suffix(".svg").write_text(sheet.svg(), encoding="utf-8")
+    return [f"{script.name}: {problem}" for problem in sheet.problems()]
 
 
 def _folded(solution):
@@ -142,11 +189,15 @@ def problems(source):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("command", choices=["build", "check"])
+    parser.add_argument("command", choices=["draw", "build", "check"])
     parser.add_argument("chapters", nargs="*", help="how their names begin")
     arguments = parser.parse_args()
+    if arguments.command == "draw":
+        found = [p for s in scripts(arguments.chapters) for p in draw(s)]
+        sys.exit("\n".join(found) or None)
     chosen = sources(arguments.chapters)
     if arguments.command == "build":
+        errors.write(sources([]))
         for source in chosen:
             build(source)
     found = [problem for source in chosen for problem in problems(source)]

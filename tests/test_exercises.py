@@ -1,6 +1,13 @@
-"""Each exercise needs only the setup, has a solution, and checks itself."""
+"""Each exercise needs only the setup, has a solution, and checks itself.
 
+`wrong_answers/NN_name.py` holds plausible wrong answers to the exercises of a
+chapter: cells that begin with a line `# %% exercise 2 | words of the message`,
+which the check must say, and a comment that names the slip.
+"""
+
+import ast
 from pathlib import Path
+import re
 
 import build
 import jupytext
@@ -9,6 +16,8 @@ import pytest
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 CHAPTERS = sorted((NOTEBOOKS / "source").glob("*.md"))
+WRONG = Path(__file__).parent / "wrong_answers"
+TITLE = re.compile(r"^# %% exercise (\d+) \| (.+)$", re.MULTILINE)
 
 matplotlib.use("agg")
 
@@ -57,3 +66,65 @@ def test_the_solution_passes_its_check_and_the_stub_does_not(
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_has_exercises_that_check_themselves(path):
     assert len(cells(path, "exercise")) >= 2
+
+
+def coded_exercises(path):
+    """The exercises of a chapter that ask for code: number to its cells."""
+    found, number = {}, None
+    for cell in jupytext.read(path, fmt="md:myst").cells:
+        heading = re.search(r"^### Exercise (\d+)", cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and heading:
+            number = int(heading[1])
+        tags = cell.metadata.get("tags", [])
+        if "exercise" in tags:
+            found[number] = [cell]
+        elif "check" in tags:
+            found[number].append(cell)
+    return found
+
+
+def wrong_answers():
+    for path in CHAPTERS:
+        answers = WRONG / f"{path.stem}.py"
+        if answers.exists():
+            _, *parts = TITLE.split(answers.read_text(encoding="utf-8"))
+            cases = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+            for order, (number, message, code) in enumerate(cases, 1):
+                yield pytest.param(
+                    path, int(number), message, code, id=f"{path.stem}-{order}"
+                )
+
+
+@pytest.mark.parametrize(
+    ("path", "number", "message", "code"), wrong_answers()
+)
+def test_a_wrong_answer_is_refused_with_words_that_help(
+    path, number, message, code, monkeypatch
+):
+    monkeypatch.chdir(NOTEBOOKS)
+    exercise, check = coded_exercises(path)[number]
+    names = setup(path)
+    exec(code, names)  # it runs: only the check finds it wrong
+    assert defined(exercise.source) <= defined(code)
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        exec(check.source, names)
+
+
+def defined(source):
+    """The names that a cell defines."""
+    nodes = ast.parse(source).body
+    return {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in CHAPTERS if (WRONG / f"{path.stem}.py").exists()],
+    ids=lambda path: path.stem,
+)
+def test_every_check_is_tried_with_five_different_wrong_answers(path):
+    _, *parts = TITLE.split((WRONG / f"{path.stem}.py").read_text("utf-8"))
+    tried = {}
+    for number, code in zip(parts[::3], parts[2::3], strict=True):
+        tried.setdefault(int(number), set()).add(ast.dump(ast.parse(code)))
+    assert tried.keys() == coded_exercises(path).keys()
+    assert min(map(len, tried.values())) >= 5

@@ -7,6 +7,7 @@ from d2l_attention.datasets.long_range import (
     draw_list_ops,
     draw_retrieval,
 )
+from d2l_attention.datasets.results import load_results
 from d2l_attention.datasets.translation import (
     END,
     START,
@@ -29,6 +30,7 @@ __all__ = [
     "ids_to_text",
     "load_alignments",
     "load_pairs",
+    "load_results",
     "load_tags",
     "load_translation",
     "make_vectorizer",

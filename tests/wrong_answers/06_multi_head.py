@@ -1,0 +1,169 @@
+"""Wrong answers to the exercises of chapter 06; each check refuses them."""
+
+
+# %% exercise 2 | do not sum to the output
+# Every H-th row of W_o is taken for a head's.
+def contributions(layer, query, key):
+    _, weights = layer(query, key=key, return_attention_scores=True)
+    heads = np.einsum("bhts,bshv->bthv", weights, layer.project_value(key))
+    kernel = layer.get_weights()[3]
+    blocks = kernel.reshape(layer.value_dim, layer.num_heads, -1)
+    return np.einsum("bthv,vhd->bthd", heads, blocks)
+
+
+# %% exercise 2 | do not sum to the output
+# The key is taken for the value, without its projection.
+def contributions(layer, query, key):
+    _, weights = layer(query, key=key, return_attention_scores=True)
+    shares = np.einsum("bhts,bsd->bthd", weights, key)
+    return shares / layer.num_heads
+
+
+# %% exercise 2 | head 0's share is not
+# The output is dealt out evenly.
+def contributions(layer, query, key):
+    output = np.array(layer(query, key=key))[:, :, None]
+    return np.repeat(output, layer.num_heads, axis=2) / layer.num_heads
+
+
+# %% exercise 2 | head 0's share is not
+# The blocks are right, the heads stand in reverse.
+def contributions(layer, query, key):
+    _, weights = layer(query, key=key, return_attention_scores=True)
+    heads = np.einsum("bhts,bshv->bthv", weights, layer.project_value(key))
+    blocks = layer.get_weights()[3].reshape(
+        layer.num_heads, layer.value_dim, -1
+    )
+    return np.einsum("bthv,hvd->bthd", heads, blocks)[:, :, ::-1]
+
+
+# %% exercise 2 | the shape is (B, T, H, D)
+# What the heads return, before W_o.
+def contributions(layer, query, key):
+    _, weights = layer(query, key=key, return_attention_scores=True)
+    return np.einsum("bhts,bshv->bthv", weights, layer.project_value(key))
+
+
+# %% exercise 2 | the shape is (B, T, H, D)
+# The head axis stands where the weights have it.
+def contributions(layer, query, key):
+    _, weights = layer(query, key=key, return_attention_scores=True)
+    heads = np.einsum("bhts,bshv->bhtv", weights, layer.project_value(key))
+    blocks = layer.get_weights()[3].reshape(
+        layer.num_heads, layer.value_dim, -1
+    )
+    return np.einsum("bhtv,hvd->bhtd", heads, blocks)
+
+
+# %% exercise 2 | head 0's share is not
+# The layer's output kernel is changed to ask for a head alone, and left so.
+def contributions(layer, query, key):
+    output = np.array(layer(query, key=key))
+    parts = np.zeros((*output.shape[:2], layer.num_heads, output.shape[2]))
+    parts[:, :, 0] = output
+    return parts
+
+
+# %% exercise 3 | has every kernel its bias
+# No biases at all.
+def parameters(num_heads, key_dim, value_dim, output_dim, query_dim, input_dim):
+    keys, values = num_heads * key_dim, num_heads * value_dim
+    return query_dim * keys + input_dim * (keys + values) + values * output_dim
+
+
+# %% exercise 3 | one head is right
+# Sizes are taken for the whole layer, not for each head.
+def parameters(num_heads, key_dim, value_dim, output_dim, query_dim, input_dim):
+    return (
+        (query_dim + 1) * key_dim
+        + (input_dim + 1) * (key_dim + value_dim)
+        + (value_dim + 1) * output_dim
+    )
+
+
+# %% exercise 3 | one head is right
+# Every head has an output kernel, and a bias, of its own.
+def parameters(num_heads, key_dim, value_dim, output_dim, query_dim, input_dim):
+    keys, values = num_heads * key_dim, num_heads * value_dim
+    return (
+        (query_dim + 1) * keys
+        + (input_dim + 1) * (keys + values)
+        + num_heads * (value_dim + 1) * output_dim
+    )
+
+
+# %% exercise 3 | has every kernel its bias
+# Keys are projected from the query's features.
+def parameters(num_heads, key_dim, value_dim, output_dim, query_dim, input_dim):
+    keys, values = num_heads * key_dim, num_heads * value_dim
+    return (
+        2 * (query_dim + 1) * keys
+        + (input_dim + 1) * values
+        + (values + 1) * output_dim
+    )
+
+
+# %% exercise 3 | has every kernel its bias
+# 4 D², as in the text, which holds for K = V = D / H only.
+def parameters(num_heads, key_dim, value_dim, output_dim, query_dim, input_dim):
+    return 4 * query_dim**2 + 4 * query_dim
+
+
+# %% exercise 4 | the largest error
+# Both heads look left.
+def kernels_by_hand(N):
+    same = np.eye(N)
+    left = np.roll(same, -1, axis=1)
+    W_q = 20 * N**0.5 * np.concatenate([left, left], axis=1)
+    W_k = np.concatenate([same, same], axis=1)
+    return [W_q, W_k, np.ones((1, 2)), np.array([[1.0], [-1.0]])]
+
+
+# %% exercise 4 | the largest error
+# Both heads have the same sign.
+def kernels_by_hand(N):
+    same = np.eye(N)
+    left, right = np.roll(same, -1, axis=1), np.roll(same, 1, axis=1)
+    W_q = 20 * N**0.5 * np.concatenate([left, right], axis=1)
+    W_k = np.concatenate([same, same], axis=1)
+    return [W_q, W_k, np.ones((1, 2)), np.ones((2, 1))]
+
+
+# %% exercise 4 | the largest error
+# Left and right are exchanged.
+def kernels_by_hand(N):
+    same = np.eye(N)
+    left, right = np.roll(same, -1, axis=1), np.roll(same, 1, axis=1)
+    W_q = 20 * N**0.5 * np.concatenate([right, left], axis=1)
+    W_k = np.concatenate([same, same], axis=1)
+    return [W_q, W_k, np.ones((1, 2)), np.array([[1.0], [-1.0]])]
+
+
+# %% exercise 4 | the largest error
+# The scores are too small for a softmax to choose.
+def kernels_by_hand(N):
+    same = np.eye(N)
+    left, right = np.roll(same, -1, axis=1), np.roll(same, 1, axis=1)
+    W_q = 5 * np.concatenate([left, right], axis=1)
+    W_k = np.concatenate([same, same], axis=1)
+    return [W_q, W_k, np.ones((1, 2)), np.array([[1.0], [-1.0]])]
+
+
+# %% exercise 4 | the largest error
+# The ends of the line are not joined to a circle.
+def kernels_by_hand(N):
+    same = np.eye(N)
+    left, right = np.eye(N, k=-1), np.eye(N, k=1)
+    W_q = 20 * N**0.5 * np.concatenate([left, right], axis=1)
+    W_k = np.concatenate([same, same], axis=1)
+    return [W_q, W_k, np.ones((1, 2)), np.array([[1.0], [-1.0]])]
+
+
+# %% exercise 4 | the largest error
+# The heads share one half of the positions each.
+def kernels_by_hand(N):
+    same = np.eye(N)
+    left, right = np.roll(same, -1, axis=1), np.roll(same, 1, axis=1)
+    W_q = 20 * N**0.5 * np.concatenate([left, right], axis=1)
+    W_k = np.concatenate([same, same], axis=1)
+    return [W_q, W_k, np.array([[1.0, -1.0]]), np.array([[1.0], [-1.0]])]
