@@ -1,8 +1,10 @@
 """The build: sources become notebooks, and a stale one is found."""
 
 from pathlib import Path
+import re
 
 import build
+import errors
 import nbformat
 import pytest
 
@@ -47,11 +49,59 @@ assert double(3) == 6
 """
 
 
+ENTRY = """## What the documents say
+
+<details><summary>One</summary>
+
+**Said in** 004 §2.
+
+**It says** one.
+
+**What holds:** two.
+
+**Test:** the cell below
+counts them.
+
+</details>
+"""
+
+
 @pytest.mark.parametrize(
     "source", build.sources([]), ids=lambda source: source.stem
 )
 def test_every_chapter_is_built_from_its_source(source):
     assert build.problems(source) == []
+
+
+def test_the_page_of_errors_is_made_of_the_chapters():
+    made = errors.page(build.sources([]))
+    assert errors.PAGE.read_text(encoding="utf-8") == made
+
+
+def test_an_entry_without_a_field_is_refused(tmp_path):
+    source = tmp_path / "03_test.md"
+    entry = ENTRY.replace("**What holds:** two.", "Two.")
+    source.write_text(entry, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"03_test.md: 'One' has no \*\*What"):
+        errors.entries(source)
+
+
+def test_errors_and_remarks_stand_apart(tmp_path):
+    source = tmp_path / "03_test.md"
+    remark = ENTRY.split("\n", 2)[2].replace("One", "Remark: a third")
+    source.write_text(ENTRY + remark, encoding="utf-8")
+    wrong, remarks = errors.page([source]).split("## Remarks")
+    assert "**One** (chapter [03]" in wrong and "said in 004 §2)" in wrong
+    assert "- *What holds:* two." in wrong and "third" not in wrong
+    assert "**A third** (chapter [03]" in remarks
+
+
+def test_letters_of_the_notation_have_one_meaning():
+    page = (NOTEBOOKS.parent / "docs" / "notation.md").read_text("utf-8")
+    first = re.findall(r"^\| (\S[^|]*) \|", page, re.MULTILINE)
+    letters = [one for cell in first for one in cell.split(", ")]
+    letters = [one for one in letters if one not in ("Letter", "---")]
+    assert len(letters) == len(set(letters)) > 15
 
 
 @pytest.fixture
