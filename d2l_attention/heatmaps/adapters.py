@@ -4,7 +4,6 @@ import contextlib
 import functools
 import inspect
 
-from d2l_attention.heatmaps.softmaxes import to_heads
 import keras
 from keras import ops
 
@@ -57,11 +56,21 @@ def adapter_of(layer):
     if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
         return _by_attend if hasattr(layer, "attend") else NO_WEIGHTS
     name = type(layer).__name__.lower()
-    if "deformable" in name:
-        return NO_WEIGHTS  # it samples points between the keys
+    if any(word in name for word in _WEIGHTLESS):
+        return NO_WEIGHTS
     if "attention" in name and "attentionmask" not in name:
         return BY_SOFTMAX
+    # Keras's name for the method; a block of keras-hub's has it, too.
+    if inspect.ismethod(getattr(layer, "_compute_attention", None)):
+        return BY_SOFTMAX
     return None
+
+
+_WEIGHTLESS = (
+    "deformable",  # samples points between the keys
+    "deltanet",  # linear attention: a state in the place of keys
+    "timemix",  # of RWKV, the same
+)
 
 
 def on_the_path(adapter, change):
@@ -207,14 +216,3 @@ _ADAPTERS = [
     (keras.layers.GroupQueryAttention, _by_scores),
     (keras.layers.Attention, BY_SOFTMAX),  # and AdditiveAttention
 ]
-
-
-def _without_sink(weights):
-    """The last column is a sink: it takes weight away and gives nothing."""
-    return to_heads(weights)[..., :-1]
-
-
-def layout_of(layer):
-    """The function that makes `(B, H, T, S)` of a layer's softmax."""
-    sinks = type(layer).__name__ == "GptOssAttention"  # of keras-hub
-    return _without_sink if sinks else to_heads

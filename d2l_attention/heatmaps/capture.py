@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 import io
 import warnings
+import zipfile
 
 from d2l_attention._atomic import write_whole
 from d2l_attention.heatmaps.selection import select_layers
@@ -55,7 +56,11 @@ class AttentionMaps(Mapping):
         each of its values. What was skipped is not written.
         """
         content = io.BytesIO()
-        np.savez_compressed(content, **_plain(self._maps))
+        # Not `np.savez_compressed`, to which some names are arguments.
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, weights in _plain(self._maps).items():
+                with archive.open(f"{name}.npy", "w") as file:
+                    np.save(file, weights, allow_pickle=False)
         write_whole(path, content.getvalue())
 
     @classmethod
@@ -89,9 +94,10 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
 
     Weights are those before dropout. What looks like attention and cannot be
     read is named in a warning and in `maps.skipped`: a layer that forms no
-    weights, such as `FlashAttention`, one that runs inside a loop, and a
-    softmax in a layer of an unknown kind. In such a layer, a softmax that is
-    not Keras's (`tf.nn.softmax`) stays invisible.
+    weights, such as `FlashAttention`, one that runs inside a loop, one whose
+    blocks of queries have keys of their own, and a softmax in a layer of an
+    unknown kind. In such a layer, a softmax that is not Keras's
+    (`tf.nn.softmax`) stays invisible.
 
     Args:
         model: A `keras.Model` or layer.
@@ -116,21 +122,30 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
         >>> maps["attention"].shape
         (1, 2, 3, 3)
     """
+    outputs, maps, told = _capture(model, args, kwargs, layers)
+    if not maps:
+        raise ValueError(told)
+    if told:
+        warnings.warn(told, stacklevel=2)
+    return outputs, maps
+
+
+def _capture(model, args, kwargs, layers):
+    """Outputs and maps, and what there is to say about those not read."""
     build(model, args, kwargs)
     run = Run(model, layers)
     with run.watch():
         outputs = model(*args, **kwargs)
-    maps = run.maps(outputs)
-    skipped = run.skipped()
-    told = "".join(f"\n  {path}: {why}" for path, why in skipped.items())
+    maps = AttentionMaps(run.maps(outputs), run.skipped())
+    told = "".join(f"\n  {path}: {why}" for path, why in maps.skipped.items())
     if not maps:
-        raise ValueError(
+        told = (
             f"{type(model).__name__} {model.name!r} has no attention whose "
             f"weights can be read.{told or _HINT}"
         )
-    if skipped:
-        warnings.warn(f"There are no weights of{told}", stacklevel=2)
-    return outputs, AttentionMaps(maps, skipped)
+    elif told:
+        told = f"There are no weights of{told}"
+    return outputs, maps, told
 
 
 def build(model, args, kwargs):
@@ -151,7 +166,8 @@ class AttentionRecorder(keras.callbacks.Callback):
 
     After training, `frames` holds one `AttentionMaps` for each recorded
     epoch, and `epochs` the numbers of these epochs. The recorder draws
-    nothing random and changes no loss.
+    nothing random and changes no loss. What cannot be read is told in one
+    warning, and a frame may be empty: training goes on.
 
     Args:
         inputs: Inputs of the model.
@@ -170,13 +186,17 @@ class AttentionRecorder(keras.callbacks.Callback):
         self.inputs = inputs
         self.layers = layers
         self.every = every
+        self._told = False
         self.epochs = []
         self.frames = []
 
     def on_epoch_end(self, epoch, logs=None):
         if epoch % self.every == 0:
-            _, maps = get_attention_weights(
-                self.model, self.inputs, layers=self.layers
+            _, maps, told = _capture(
+                self.model, (self.inputs,), {}, self.layers
             )
+            if told and not self._told:
+                warnings.warn(told, stacklevel=2)
+                self._told = True
             self.epochs.append(epoch)
             self.frames.append(maps)

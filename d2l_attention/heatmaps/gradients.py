@@ -1,8 +1,8 @@
 """How much a chosen output depends on each weight of attention."""
 
 from d2l_attention.heatmaps.capture import AttentionMaps, build
+from d2l_attention.heatmaps.layouts import to_heads
 from d2l_attention.heatmaps.records import beside
-from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
 from d2l_attention.heatmaps.watching import Run
 import keras

@@ -2,6 +2,20 @@
 
 from keras import ops, tree
 
+REASONS = {
+    "none": "its mechanism forms no weights for pairs of queries and keys",
+    "fused": "no softmax of Keras over keys was seen in it",
+    "features": "its softmax does not run over positions of its inputs",
+    "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "
+    "it runs over blocks of positions, or over no positions at all",
+    "loop": "it ran inside a loop of the graph, which its weights cannot "
+    "leave; a model with `return_attention_scores` can be asked for them",
+    "training": "it ran inside a loop, and asking its model once more would "
+    "drop other units",
+    "unknown": "its softmax looks like attention, but it is of no known kind; "
+    "`register_attention_adapter` adds kinds",
+}
+
 
 def beside(outputs, weights):
     """The weights as the outputs are: an array, or a tensor of their graph.

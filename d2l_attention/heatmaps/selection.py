@@ -34,6 +34,13 @@ def select_layers(paths, layers=None):
     return chosen
 
 
+def fits(path, layers=None):
+    """Whether `layers` names or matches a path, or leaves all in."""
+    if layers is None or isinstance(layers, str):
+        return fnmatch.fnmatch(path, layers or "*")
+    return path in layers
+
+
 def select_maps(
     weights, query_tokens, key_tokens, tokens, layers, heads, sample
 ):

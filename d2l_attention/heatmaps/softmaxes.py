@@ -1,11 +1,10 @@
-"""The softmaxes of Keras: heard as they run, and told from other ones."""
+"""The softmaxes of Keras, heard as they run."""
 
 import contextlib
-import math
 import sys
 
 import keras
-from keras import ops, tree
+from keras import ops
 
 
 @contextlib.contextmanager
@@ -86,52 +85,3 @@ def may_hold_attention(layer):
     ours_to_write = (keras.Model, keras.layers.Lambda)
     of_keras = type(layer).__module__.partition(".")[0] == "keras"
     return isinstance(layer, ours_to_write) or not of_keras
-
-
-def looks_like_attention(weights, inputs):
-    """Whether both last axes are as long as inputs of the layer."""
-    lengths, _ = _sizes(inputs)
-    return weights.shape[-1] in lengths and weights.shape[-2] in lengths
-
-
-def runs_over_positions(weights, inputs):
-    """Whether a softmax can run over positions of the inputs."""
-    lengths, _ = _sizes(inputs)
-    return weights.shape[-1] in lengths
-
-
-def runs_over_features(weights, inputs):
-    """Whether a softmax runs over features of the inputs, not over keys."""
-    lengths, features = _sizes(inputs)
-    size = weights.shape[-1]
-    return size in features and size not in lengths
-
-
-def to_heads(weights):
-    """Weights `(B, H, T, S)` of a softmax of any number of head axes.
-
-    Without a head axis there is one head. Heads that share keys come as
-    `(B, G, H / G, T, S)`.
-    """
-    batch, *heads, t, s = ops.shape(weights)
-    return ops.reshape(weights, (batch, math.prod(heads), t, s))
-
-
-def _sizes(inputs):
-    """Numbers of positions and of features of the tensors of a call."""
-    lengths, features = set(), set()
-    for tensor in tree.flatten(inputs):
-        shape = getattr(tensor, "shape", ())
-        if len(shape) >= 2:
-            # The positions of a picture stand on two axes.
-            between = shape[1:-1] or shape[1:]
-            lengths.update(between)
-            if None not in between:
-                lengths.add(math.prod(between))
-        if len(shape) >= 3 and not _is_mask(tensor):
-            features.add(shape[-1])
-    return lengths - {None}, features - {None}
-
-
-def _is_mask(tensor):
-    return keras.backend.standardize_dtype(tensor.dtype) == "bool"

@@ -15,34 +15,21 @@ from typing import Any, NamedTuple
 from d2l_attention.heatmaps.adapters import (
     NO_WEIGHTS,
     adapter_of,
-    layout_of,
     on_the_path,
     put,
 )
 from d2l_attention.heatmaps.layer_names import name_layers
-from d2l_attention.heatmaps.records import beside, join_steps
-from d2l_attention.heatmaps.selection import select_layers
-from d2l_attention.heatmaps.softmaxes import (
-    listen,
+from d2l_attention.heatmaps.layouts import (
     looks_like_attention,
-    may_hold_attention,
+    may_be_attention,
     runs_over_features,
-    runs_over_positions,
+    to_map,
 )
+from d2l_attention.heatmaps.records import REASONS, beside, join_steps
+from d2l_attention.heatmaps.selection import fits, select_layers
+from d2l_attention.heatmaps.softmaxes import listen, may_hold_attention
 import keras
 from keras import ops
-
-_REASONS = {
-    "none": "its mechanism forms no weights for pairs of queries and keys",
-    "fused": "no softmax of Keras over keys was seen in it",
-    "features": "its softmax does not run over positions of its inputs",
-    "loop": "it ran inside a loop of the graph, which its weights cannot "
-    "leave; a model with `return_attention_scores` can be asked for them",
-    "training": "it ran inside a loop, and asking its model once more would "
-    "drop other units",
-    "unknown": "its softmax looks like attention, but it is of no known kind; "
-    "`register_attention_adapter` adds kinds",
-}
 
 
 class _Frame(NamedTuple):
@@ -75,7 +62,7 @@ class Run:
             for path, layer in self._layers.items()
             if (adapter := adapter_of(layer)) is not None
         }
-        self._all = layers is None
+        self._wanted = layers
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
         self._running = []
@@ -118,7 +105,7 @@ class Run:
 
     def skipped(self):
         """Dict of path to the reason why there are no weights."""
-        return {path: _REASONS[reason] for path, reason in self._skips}
+        return {path: REASONS[reason] for path, reason in self._skips}
 
     def _watched_call(self, path, layer):
         original = layer.call
@@ -184,8 +171,8 @@ class Run:
         path, layer, inputs, softmaxes = frame[:4]
         adapter = self._adapters.get(path)
         if adapter is None:
-            if self._all and may_hold_attention(layer):
-                if any(runs_over_positions(w, inputs) for w in softmaxes):
+            if self._wanted is None and may_hold_attention(layer):
+                if any(may_be_attention(w, inputs) for w in softmaxes):
                     self._skip(path, "unknown")
             return
         within = [name for name, _ in self.records[frame.num_records :]]
@@ -196,16 +183,19 @@ class Run:
         # The softmax of a model, or beside attention, may be a classifier's.
         strict = isinstance(layer, keras.Model) or within
         maps = [
-            weights
+            to_map(layer, weights, inputs)
             for weights in softmaxes
             if looks_like_attention(weights, inputs)
             or not (strict or runs_over_features(weights, inputs))
         ]
         for weights in maps:
-            self._record(path, layout_of(layer)(weights))
+            if weights is None:
+                self._skip(path, "axes")
+            else:
+                self._record(path, weights)
         if maps or self._skips[frame.num_skips :]:
             return
-        if any(runs_over_positions(w, inputs) for w in softmaxes):
+        if any(may_be_attention(w, inputs) for w in softmaxes):
             self._skip(path, "unknown")
         elif not within:
             self._skip(path, "features" if softmaxes else "fused")
@@ -266,8 +256,11 @@ class Run:
             for name, weights in maps.items()
         }
         self.records += [record for record in kept if record[0] not in named]
+        named = {p: w for p, w in named.items() if fits(p, self._wanted)}
         for path, weights in named.items():
             self._record(path, weights)
+        for path in () if named else sorted(looped):
+            self._skip(path, "loop")
 
     def _take_records(self, frame):
         found = self.records[frame.num_records :]

@@ -85,6 +85,40 @@ def test_asking_a_model_for_its_loop_keeps_the_maps_of_its_other_layers():
     np.testing.assert_array_equal(to_numpy(outputs), to_numpy(model(X)))
 
 
+class AskedForMore(Asked):
+    """Tells also of a layer that was not chosen."""
+
+    def call(self, x, return_attention_scores=False):
+        result = super().call(x, return_attention_scores)
+        if not return_attention_scores:
+            return result
+        outputs, maps = result
+        return outputs, maps | {"encoder": ops.ones((2, 2, 5, 5)) / 5}
+
+
+@pytest.mark.parametrize("chosen", ["dec*", ["decoder"]])
+def test_a_model_that_is_asked_tells_of_the_chosen_layers_only(chosen):
+    model = AskedForMore()
+    _, maps = get_attention_weights(model, X, layers=chosen)
+    assert list(maps) == ["decoder"] and not maps.skipped
+    assert set(get_attention_weights(model, X)[1]) == {"encoder", "decoder"}
+
+
+class TellsOfOthers(Asked):
+    def call(self, x, return_attention_scores=False):
+        result = super().call(x, return_attention_scores)
+        if not return_attention_scores:
+            return result
+        return result[0], {"rows": result[1]["decoder"]}
+
+
+def test_a_chosen_layer_that_the_model_does_not_tell_of_is_named():
+    model = TellsOfOthers()
+    with pytest.raises(ValueError, match="decoder: it ran inside a loop"):
+        get_attention_weights(model, X, layers="decoder")
+    assert list(get_attention_weights(model, X)[1]) == ["encoder", "rows"]
+
+
 class AnswersWithoutWeights(layers.MultiHeadAttention):
     def _compute_attention(self, query, key, value, *args, **kwargs):
         return ops.dot_product_attention(query, key, value), None
@@ -173,6 +207,90 @@ def test_a_row_without_keys_is_what_the_softmax_layer_makes_of_it():
     np.testing.assert_allclose(
         maps["left_padded"][:, 0] @ X, to_numpy(outputs), atol=1e-5
     )
+
+
+def in_windows(x):
+    """Two windows of two tokens; the fifth token stays as it is."""
+    windows = ops.reshape(x[:, :4], (2, 2, 2, 8))
+    scores = ops.einsum("bwtd,bwsd->bwts", windows, windows)
+    mixed = ops.einsum("bwts,bwsd->bwtd", ops.softmax(scores), windows)
+    rest = ops.reshape(mixed, (2, 4, 8))
+    return ops.concatenate([rest, x[:, 4:]], axis=1)
+
+
+class WindowMixer(keras.Layer):
+    def call(self, x):
+        return in_windows(x)
+
+
+class WindowAttention(keras.Layer):
+    def call(self, x):
+        return in_windows(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [(WindowMixer, "looks like attention"), (WindowAttention, "the axes of")],
+)
+def test_windows_that_a_layer_cuts_are_no_heads(kind, reason):
+    x = keras.Input((5, 8), batch_size=2)
+    model = keras.Model(x, attention("known")(kind(name="windows")(x), x))
+    with pytest.warns(UserWarning, match=f"windows: .*{reason}"):
+        _, maps = get_attention_weights(model, X)
+    assert list(maps) == ["known"] and list(maps.skipped) == ["windows"]
+
+
+class CrossCovarianceAttention(keras.Layer):
+    """Features attend to features, in two heads of four."""
+
+    def call(self, x):
+        heads = ops.reshape(x, (2, 5, 2, 4))
+        scores = ops.einsum("bthk,bthl->bhkl", heads, heads)
+        mixed = ops.einsum("bhkl,bthl->bthk", ops.softmax(scores), heads)
+        return ops.reshape(mixed, (2, 5, 8))
+
+
+def test_features_that_attend_to_features_are_no_map():
+    layer = CrossCovarianceAttention(name="covariance")
+    with pytest.raises(ValueError, match="covariance: the axes of"):
+        get_attention_weights(layer, X)
+
+
+class FoldedAttention(keras.Layer):
+    """Heads in the batch; for the whole of it, or head by head."""
+
+    num_heads = 4
+
+    def __init__(self, heads_first=False, **options):
+        super().__init__(**options)
+        self.heads_first = heads_first
+
+    def call(self, x):
+        heads = ops.reshape(x, (2, 5, 4, 2))
+        axes = (2, 0, 1, 3) if self.heads_first else (0, 2, 1, 3)
+        heads = ops.transpose(heads, axes)
+        if not self.heads_first:
+            heads = ops.reshape(heads, (8, 5, 2))
+        scores = ops.matmul(heads, ops.swapaxes(heads, -1, -2))
+        return ops.matmul(ops.softmax(scores), heads)
+
+
+def test_heads_in_the_batch_are_unfolded_and_heads_before_it_are_named():
+    layer = FoldedAttention(name="folded")
+    outputs, maps = get_attention_weights(layer, X)
+    assert maps["folded"].shape == (2, 4, 5, 5)
+    heads = X.reshape(2, 5, 4, 2)
+    np.testing.assert_allclose(
+        np.einsum("bhts,bshk->bhtk", maps["folded"], heads),
+        to_numpy(outputs).reshape(2, 4, 5, 2),
+        atol=1e-5,
+    )
+    _, _, gradients = get_attention_gradients(
+        layer, X, chosen_output=lambda y: ops.mean(y, (1, 2))
+    )
+    assert gradients["folded"].shape == (2, 4, 5, 5)
+    with pytest.raises(ValueError, match="first: the axes of its softmax"):
+        get_attention_weights(FoldedAttention(True, name="first"), X)
 
 
 class Slots(keras.Layer):

@@ -333,15 +333,24 @@ def test_maps_are_saved_and_loaded_and_an_old_file_survives(
     for name, weights in maps.items():
         np.testing.assert_array_equal(again[name], weights)
 
-    def fail(file, **arrays):
+    def fail(file, array, **options):
         file.write(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr(np, "savez_compressed", fail)
+    monkeypatch.setattr(np, "save", fail)
     with pytest.raises(OSError, match="disk full"):
         maps.save(path)
     assert list(AttentionMaps.load(path)) == list(maps)
     assert [file.name for file in tmp_path.iterdir()] == ["maps.npz"]
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "arr_0", "a/b#2"])
+def test_a_layer_of_any_name_is_saved(name, tmp_path):
+    weights = np.random.default_rng(0).random((2, 3, 5, 7), "float32")
+    AttentionMaps({name: weights, "other": weights * 2}).save(tmp_path / "m")
+    again = AttentionMaps.load(tmp_path / "m")
+    assert list(again) == [name, "other"]
+    np.testing.assert_array_equal(again[name], weights)
 
 
 def test_attention_on_padding_and_on_the_future_is_found():
@@ -421,3 +430,19 @@ def test_recording_changes_no_loss():
     assert np.abs(first - last).max() > 0
     with pytest.raises(ValueError, match="every.*0"):
         AttentionRecorder(IDS, every=0)
+
+
+@pytest.mark.parametrize("part", [0, 2])
+def test_recording_a_model_that_shows_less_warns_once_and_trains_on(part):
+    inputs = keras.Input((6, 8))
+    x = FlashAttention(2, 4, name="flash")(inputs)
+    for _ in range(part):
+        x = layers.MultiHeadAttention(2, 4)(x, x)
+    model = keras.Model(inputs, x)
+    model.compile("sgd", "mse")
+    data, recorder = draw(2, 6, 8), AttentionRecorder(draw(1, 6, 8))
+    with pytest.warns(UserWarning, match="flash: its mechanism") as told:
+        model.fit(data, data, epochs=3, callbacks=[recorder], verbose=0)
+    assert len(told) == 1 and recorder.epochs == [0, 1, 2]
+    assert [len(maps) for maps in recorder.frames] == [part] * 3
+    assert all("flash" in maps.skipped for maps in recorder.frames)
