@@ -14,7 +14,7 @@ import jupytext
 import nbformat
 import pytest
 
-TOLD = ("06", *os.environ.get("TOLD_EXTRA", "").split())
+TOLD = ("01", "03", "06", *os.environ.get("TOLD_EXTRA", "").split())
 CHAPTERS = build.sources(TOLD)
 ENDING = [
     "## What the documents say",
@@ -63,10 +63,11 @@ def minutes(source):
             formulas = shown.count("$$") // 2
             total += len(shown.split()) / WORDS_A_MINUTE + FORMULA * formulas
             total += FIGURE * len(build.DRAWING.findall(shown))
-        elif not tags(cell) & {"hide-input", "setup"}:
-            lines = [line for line in cell.source.split("\n") if line.strip()]
-            total += len(lines) / LINES_A_MINUTE
+        else:
             total += FIGURE * cell.source.count("display_figure(")
+            if not tags(cell) & {"hide-input", "setup"}:
+                lines = [line for line in cell.source.split("\n") if line]
+                total += len(lines) / LINES_A_MINUTE
     return total
 
 
@@ -109,7 +110,8 @@ def test_the_documents_are_argued_with_at_the_end_only(source):
     for cell in cells:
         if cell.source.startswith(ENDING[0]):
             return
-        assert not re.search(r"\b00[0-4]\b", cell.source), cell.source
+        if cell.cell_type == "markdown":
+            assert not re.search(r"\b00[0-4]\b", cell.source), cell.source
 
 
 def test_what_the_documents_say_is_told_apart_by_a_cell(source):
@@ -130,8 +132,7 @@ def test_prose_comes_in_small_pieces_and_so_does_code(source):
     _, *cells = read_cells(source)
     for cell in cells:
         shown = DETAILS.sub("", build.DRAWING.sub("", cell.source))
-        if cell.source.startswith("## In short"):
-            return
+        shown = shown.split("## In short")[0]
         if cell.cell_type == "markdown":
             for paragraph in shown.split("\n\n"):
                 assert len(paragraph.split()) <= 90, paragraph

@@ -318,7 +318,7 @@ class Sheet:
             fontsize=size,
             color=ink,
             ha=align,
-            va="center",
+            va="center_baseline",
             linespacing=1.15,
             zorder=5,
             fontfamily=STYLE["font.family"],

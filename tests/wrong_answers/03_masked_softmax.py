@@ -1,0 +1,188 @@
+"""Wrong answers to the exercises of chapter 03; each check refuses them."""
+
+
+# %% exercise 1 | a large number
+# A large number for minus infinity.
+def additive(mask):
+    return np.where(mask, 0.0, -1e9).astype("float32")
+
+
+# %% exercise 1 | is it 0 · ∞?
+# Zero times infinity, wherever attention is allowed.
+def additive(mask):
+    return np.array((1.0 - ops.cast(mask, "float32")) * -np.inf)
+
+
+# %% exercise 1 | True means may attend
+# Flipped.
+def additive(mask):
+    return np.where(mask, -np.inf, 0.0).astype("float32")
+
+
+# %% exercise 1 | not float32
+# What np.where returns by itself.
+def additive(mask):
+    return np.where(mask, 0.0, -np.inf)
+
+
+# %% exercise 1 | exactly 0 there
+# The True of the mask becomes a 1, which a softmax does not notice.
+def additive(mask):
+    return np.where(mask, mask, -np.inf).astype("float32")
+
+
+# %% exercise 1 | wherever the mask is False
+# The causal triangle, whatever else the mask forbids.
+def additive(mask):
+    return np.triu(np.full(mask.shape, -np.inf, "float32"), k=1)
+
+
+# %% exercise 2 | has to call attend
+# Reads the code's variables instead of asking.
+def diagnose(attend, scores, values, mask):
+    for cell in attend.__closure__ or ():
+        if cell.cell_contents in ("flipped", "transposed", "after"):
+            return cell.cell_contents
+    return "sound"
+
+
+# %% exercise 2 | has to call attend
+# Guesses: the faults come in the order in which the task names them.
+def diagnose(attend, scores, values, mask):
+    diagnose.count = getattr(diagnose, "count", -1) + 1
+    return ["sound", "flipped", "transposed", "after"][diagnose.count % 4]
+
+
+# %% exercise 2 | still counts in the sum
+# The value is set to 0, but the key stays and counts in the softmax.
+def diagnose(attend, scores, values, mask):
+    size = len(scores)
+    whole = attend(scores, values, mask)
+    moved = np.zeros((size, size), bool)
+    for s in range(size):
+        others = values * (np.arange(size) != s)[:, None]
+        rest = attend(scores, others, mask)
+        moved[:, s] = np.abs(rest - whole).max(axis=-1) > 1e-6
+    off = ~np.eye(size, dtype=bool)
+    tables = {"sound": mask, "flipped": ~mask, "transposed": mask.T}
+    for name, table in tables.items():
+        if np.array_equal(moved[off], table[off]):
+            return name
+    return "after"
+
+
+# %% exercise 2 | rows are queries and columns are removed keys
+# The table has the removed tokens in its rows.
+def diagnose(attend, scores, values, mask):
+    size = len(scores)
+    whole = attend(scores, values, mask)
+    moved = np.zeros((size, size), bool)
+    for s in range(size):
+        keep = np.arange(size) != s
+        square = np.ix_(keep, keep)
+        rest = attend(scores[square], values[keep], mask[square])
+        moved[s, keep] = np.abs(rest - whole[keep]).max(axis=-1) > 1e-6
+    off = ~np.eye(size, dtype=bool)
+    tables = {"sound": mask, "flipped": ~mask, "transposed": mask.T}
+    for name, table in tables.items():
+        if np.array_equal(moved[off], table[off]):
+            return name
+    return "after"
+
+
+# %% exercise 2 | still counts in the sum
+# The diagonal is compared too, which no removal can fill.
+def diagnose(attend, scores, values, mask):
+    size = len(scores)
+    whole = attend(scores, values, mask)
+    moved = np.zeros((size, size), bool)
+    for s in range(size):
+        keep = np.arange(size) != s
+        square = np.ix_(keep, keep)
+        rest = attend(scores[square], values[keep], mask[square])
+        moved[keep, s] = np.abs(rest - whole[keep]).max(axis=-1) > 1e-6
+    tables = {"sound": mask, "transposed": mask.T, "after": mask | True}
+    for name, table in tables.items():
+        if np.array_equal(moved, table):
+            return name
+    return "flipped"
+
+
+# %% exercise 2 | you found
+# Thinks of causal masks: the first token reads itself, or all, or the rest.
+def diagnose(attend, scores, values, mask):
+    output = attend(scores, np.ones_like(values), mask)
+    if not np.allclose(output, 1, atol=1e-6):
+        return "after"
+    first = attend(scores, values, mask)[0]
+    if np.allclose(first, values[0], atol=1e-6):
+        return "sound"
+    without = attend(scores[1:, 1:], values[1:], mask[1:, 1:])
+    last = attend(scores, values, mask)[-1]
+    return "flipped" if np.allclose(without[-1], last) else "transposed"
+
+
+# %% exercise 3 | attends to a later one
+# The causal order is forgotten.
+def packed_mask(segments):
+    same = segments[:, :, None] == segments[:, None, :]
+    return same & (segments[:, None, :] != 0)
+
+
+# %% exercise 3 | a padding token attends to something
+# The padding is a text like the others.
+def packed_mask(segments):
+    same = segments[:, :, None] == segments[:, None, :]
+    return same & np.array(causal_mask(segments.shape[1]))
+
+
+# %% exercise 3 | attends to itself
+# Strictly before: no token attends to itself.
+def packed_mask(segments):
+    same = segments[:, :, None] == segments[:, None, :]
+    before = np.tri(segments.shape[1], k=-1, dtype=bool)
+    return same & before & (segments[:, None, :] != 0)
+
+
+# %% exercise 3 | attends to another text
+# A text may read the texts before it.
+def packed_mask(segments):
+    allowed = segments[:, :, None] >= segments[:, None, :]
+    real = segments[:, None, :] != 0
+    return allowed & real & np.array(causal_mask(segments.shape[1]))
+
+
+# %% exercise 3 | a padding token attends to something
+# The padding is taken to stand at the end.
+def packed_mask(segments):
+    size = segments.shape[1]
+    same = segments[:, :, None] == segments[:, None, :]
+    real = np.array(padding_mask((segments != 0).sum(axis=1), size))
+    return same & real & np.array(causal_mask(size))
+
+
+# %% exercise 3 | whatever the text's number
+# Two texts in a row and no more.
+def packed_mask(segments):
+    mask = np.zeros((*segments.shape, segments.shape[1]), bool)
+    for text in (1, 2):
+        own = segments == text
+        mask |= own[:, :, None] & own[:, None, :]
+    return mask & np.array(causal_mask(segments.shape[1]))
+
+
+# %% exercise 3 | a later one
+# Transposed: each token reads what comes after it.
+def packed_mask(segments):
+    same = segments[:, :, None] == segments[:, None, :]
+    real = segments[:, None, :] != 0
+    return same & real & np.array(causal_mask(segments.shape[1])).T
+
+
+# %% exercise 3 | a padding token attends to something
+# The first row's texts are taken for those of the whole batch.
+def packed_mask(segments):
+    row = segments[0]
+    mask = (row[:, None] == row) & (row != 0)
+    mask &= np.array(causal_mask(len(row)))
+    return np.repeat(mask[None], len(segments), axis=0)

@@ -1,0 +1,156 @@
+"""Wrong answers to the exercises of chapter 04; each check refuses them."""
+
+
+# %% exercise 2 | is missing from q·k?
+# The extra feature is 0: nothing is fined.
+def augment(query, key):
+    grow = [(0, 0), (0, 0), (0, 1)]
+    return np.pad(query, grow), np.pad(key, grow)
+
+
+# %% exercise 2 | fined too much
+# The ½ is missing.
+def augment(query, key):
+    fine = -np.sum(key**2, axis=-1, keepdims=True)
+    ones = np.ones((*query.shape[:-1], 1))
+    return np.concatenate([query, ones], -1), np.concatenate([key, fine], -1)
+
+
+# %% exercise 2 | a long key beats
+# Half the length instead of half its square.
+def augment(query, key):
+    fine = -0.5 * np.linalg.norm(key, axis=-1, keepdims=True)
+    ones = np.ones((*query.shape[:-1], 1))
+    return np.concatenate([query, ones], -1), np.concatenate([key, fine], -1)
+
+
+# %% exercise 2 | a long key beats
+# A reward instead of a fine.
+def augment(query, key):
+    bonus = 0.5 * np.sum(key**2, axis=-1, keepdims=True)
+    ones = np.ones((*query.shape[:-1], 1))
+    return np.concatenate([query, ones], -1), np.concatenate([key, bonus], -1)
+
+
+# %% exercise 2 | a long key beats
+# Keys of length 1: the smallest angle, not the smallest distance.
+def augment(query, key):
+    unit = key / np.linalg.norm(key, axis=-1, keepdims=True)
+    grow = [(0, 0), (0, 0), (0, 1)]
+    return np.pad(query, grow), np.pad(unit, grow)
+
+
+# %% exercise 2 | depends on the key
+# The square of the query, which is the same for every key.
+def augment(query, key):
+    fine = -0.5 * np.sum(query**2, axis=-1, keepdims=True)
+    ones = np.ones((*key.shape[:-1], 1))
+    return np.concatenate([query, fine], -1), np.concatenate([key, ones], -1)
+
+
+# %% exercise 2 | a long key beats
+# The mean of the squares: right for K = 1 only.
+def augment(query, key):
+    fine = -0.5 * np.mean(key**2, axis=-1, keepdims=True)
+    ones = np.ones((*query.shape[:-1], 1))
+    return np.concatenate([query, ones], -1), np.concatenate([key, fine], -1)
+
+
+# %% exercise 2 | is missing from q·k?
+# The trick for the opposite task: all keys get the same length.
+def augment(query, key):
+    squares = np.sum(key**2, axis=-1, keepdims=True)
+    rest = np.sqrt(squares.max(axis=1, keepdims=True) - squares)
+    zeros = np.zeros((*query.shape[:-1], 1))
+    return np.concatenate([query, zeros], -1), np.concatenate([key, rest], -1)
+
+
+# %% exercise 3 | a row for each feature of the query
+# The key's features first.
+def folded_kernel(U, V):
+    return U.T @ V / np.sqrt(len(U))
+
+
+# %% exercise 3 | q meets V
+# The shape is put right by reshaping instead of transposing.
+def folded_kernel(U, V):
+    return (U.T @ V).reshape(V.shape[1], U.shape[1]) / np.sqrt(len(U))
+
+
+# %% exercise 3 | is the scale the root of r?
+# The scale is forgotten.
+def folded_kernel(U, V):
+    return V.T @ U
+
+
+# %% exercise 3 | is the scale the root of r?
+# The root of the query's features.
+def folded_kernel(U, V):
+    return V.T @ U / np.sqrt(V.shape[1])
+
+
+# %% exercise 3 | is the scale the root of r?
+# Each projection is divided by the root of r.
+def folded_kernel(U, V):
+    return (V / np.sqrt(len(V))).T @ (U / np.sqrt(len(U)))
+
+
+# %% exercise 3 | is the scale the root of r?
+# r is taken to be 4.
+def folded_kernel(U, V):
+    return V.T @ U / 2
+
+
+# %% exercise 3 | q meets V
+# The diagonal of the two projections only: r features taken one by one.
+def folded_kernel(U, V):
+    return np.outer(V.sum(axis=0), U.sum(axis=0)) / np.sqrt(len(U))
+
+
+# %% exercise 4 | their factor cancels
+# The counts multiply the scores.
+def counted_weights(scores, counts):
+    return masked_softmax(scores * counts)
+
+
+# %% exercise 4 | n times e^s add to s?
+# The counts are added to the scores, without the logarithm.
+def counted_weights(scores, counts):
+    return masked_softmax(scores + counts)
+
+
+# %% exercise 4 | sum to 1
+# The weights are multiplied by the counts and not divided by their new sum.
+def counted_weights(scores, counts):
+    return np.array(masked_softmax(scores)) * counts
+
+
+# %% exercise 4 | the sum over the copies
+# The counts are ignored.
+def counted_weights(scores, counts):
+    return masked_softmax(scores)
+
+
+# %% exercise 4 | n times e^s add to s?
+# log(1 + n).
+def counted_weights(scores, counts):
+    return masked_softmax(scores + np.log1p(counts))
+
+
+# %% exercise 4 | n times e^s add to s?
+# The share of each word is added, without the logarithm.
+def counted_weights(scores, counts):
+    return masked_softmax(scores + counts / counts.sum())
+
+
+# %% exercise 4 | do not repeat the keys
+# Every copy gets a score of its own after all.
+def counted_weights(scores, counts):
+    weights = np.array(masked_softmax(np.repeat(scores, counts, axis=-1)))
+    return np.add.reduceat(weights, np.cumsum(counts) - counts, axis=-1)
+
+
+# %% exercise 4 | one weight per distinct key
+# The weights of the copies, not their totals.
+def counted_weights(scores, counts):
+    return masked_softmax(np.repeat(scores, counts, axis=-1))

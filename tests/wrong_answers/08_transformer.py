@@ -1,0 +1,195 @@
+"""Wrong answers to the exercises of chapter 08; each check refuses them."""
+
+
+# %% exercise 1 | an encoder block: 1 · 4 matrices
+# The output projection of attention is forgotten.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    return attentions * 3 * dim**2 + 2 * dim * ffn_dim + norms * 2 * dim
+
+
+# %% exercise 1 | no bias: 2 · dim
+# The net has one matrix.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    return attentions * 4 * dim**2 + dim * ffn_dim + norms * 2 * dim
+
+
+# %% exercise 1 | no bias: 2 · dim
+# The net is taken to be twice as wide as a token, whatever ffn_dim says.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    return attentions * 4 * dim**2 + 4 * dim**2 + norms * 2 * dim
+
+
+# %% exercise 1 | no bias: 2 · dim
+# Biases in the net.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    net = 2 * dim * ffn_dim + dim + ffn_dim
+    return attentions * 4 * dim**2 + net + norms * 2 * dim
+
+
+# %% exercise 1 | no biases: 4 vectors, not 8
+# Biases in the attention.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    attention = 4 * dim**2 + 4 * dim
+    return attentions * attention + 2 * dim * ffn_dim + norms * 2 * dim
+
+
+# %% exercise 1 | 2 norms with γ and β
+# A norm has γ only.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    return attentions * 4 * dim**2 + 2 * dim * ffn_dim + norms * dim
+
+
+# %% exercise 1 | a decoder block: 2 · 4 matrices
+# Cross-attention takes its keys and values ready-made.
+def block_parameters(dim, ffn_dim, cross):
+    matrices, norms = (6, 3) if cross else (4, 2)
+    return matrices * dim**2 + 2 * dim * ffn_dim + norms * 2 * dim
+
+
+# %% exercise 1 | a decoder block: 3 norms
+# The third norm of a decoder block is forgotten.
+def block_parameters(dim, ffn_dim, cross):
+    attentions = 2 if cross else 1
+    return attentions * 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+
+
+# %% exercise 1 | without building a block
+# A block is built, and asked.
+def block_parameters(dim, ffn_dim, cross):
+    x = np.zeros((1, 2, dim), "float32")
+    if cross:
+        block = TransformerDecoderBlock(dim, 1, ffn_dim)
+        block(x, key=x)
+    else:
+        block = TransformerEncoderBlock(dim, 1, ffn_dim)
+        block(x)
+    return block.count_params()
+
+
+# %% exercise 2 | the norm reads x, before f
+# The norm stands behind f, inside the residual.
+def pre_norm(x, f, norm):
+    return x + norm(f(x))
+
+
+# %% exercise 2 | the norm reads x, before f
+# Post-norm, as the paper has it.
+def pre_norm(x, f, norm):
+    return norm(x + f(x))
+
+
+# %% exercise 2 | x itself is added
+# The normed x goes through the residual.
+def pre_norm(x, f, norm):
+    x = norm(x)
+    return x + f(x)
+
+
+# %% exercise 2 | the residual is missing
+# No residual.
+def pre_norm(x, f, norm):
+    return f(norm(x))
+
+
+# %% exercise 2 | f reads the normed x
+# The norm is added instead of x, and f reads x.
+def pre_norm(x, f, norm):
+    return norm(x) + f(x)
+
+
+# %% exercise 2 | no second norm
+# The norm before and behind f.
+def pre_norm(x, f, norm):
+    return x + norm(f(norm(x)))
+
+
+# %% exercise 2 | the norm that is given
+# A norm of its own, without the learned γ and β.
+def pre_norm(x, f, norm):
+    mean, std = x.mean(-1, keepdims=True), x.std(-1, keepdims=True)
+    return x + f((x - mean) / std)
+
+
+# %% exercise 2 | x itself has changed
+# The sum overwrites the input.
+def pre_norm(x, f, norm):
+    x += f(norm(x))
+    return x
+
+
+# %% exercise 3 | id 0 is never chosen
+# Padding may win.
+def next_id(model, source, written):
+    logits = model({"source": source, "target": np.array([written])})
+    return int(np.argmax(np.array(logits)[0, -1]))
+
+
+# %% exercise 3 | id 0 is never chosen, whatever its score
+# The score of padding is set to 0, but the others may be negative.
+def next_id(model, source, written):
+    logits = model({"source": source, "target": np.array([written])})
+    scores = np.array(logits)[0, -1]
+    scores[0] = 0
+    return int(np.argmax(scores))
+
+
+# %% exercise 3 | no cache
+# Token by token, with the cache.
+def next_id(model, source, written):
+    state = model.start(source)
+    for token in written:
+        logits, state = model.step(np.array([token]), state)
+    return int(np.argmax(np.array(logits)[0, 1:])) + 1
+
+
+# %% exercise 3 | read the row of the last one
+# The first row is read.
+def next_id(model, source, written):
+    logits = model({"source": source, "target": np.array([written])})
+    return int(np.argmax(np.array(logits)[0, 0, 1:])) + 1
+
+
+# %% exercise 3 | read the row of the last one
+# The place among the words without padding is taken for the id.
+def next_id(model, source, written):
+    logits = model({"source": source, "target": np.array([written])})
+    return int(np.argmax(np.array(logits)[0, -1, 1:]))
+
+
+# %% exercise 3 | give all written words to the model
+# Only the last word is given, as with a cache.
+def next_id(model, source, written):
+    logits = model({"source": source, "target": np.array([written[-1:]])})
+    return int(np.argmax(np.array(logits)[0, -1, 1:])) + 1
+
+
+# %% exercise 3 | read the row of the last one
+# The target is padded, and the row of the last padding is read.
+def next_id(model, source, written):
+    target = np.zeros((1, model.max_length), int)
+    target[0, : len(written)] = written
+    logits = model({"source": source, "target": target})
+    return int(np.argmax(np.array(logits)[0, -1, 1:])) + 1
+
+
+# %% exercise 3 | one call is enough
+# One call for each word written.
+def next_id(model, source, written):
+    for length in range(1, len(written) + 1):
+        target = np.array([written[:length]])
+        logits = model({"source": source, "target": target})
+    return int(np.argmax(np.array(logits)[0, -1, 1:])) + 1
+
+
+# %% exercise 3 | next_id returns the id, no more
+# The id is also put into the caller's list.
+def next_id(model, source, written):
+    logits = model({"source": source, "target": np.array([written])})
+    written.append(int(np.argmax(np.array(logits)[0, -1, 1:])) + 1)
+    return written[-1]
