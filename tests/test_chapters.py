@@ -14,7 +14,7 @@ import jupytext
 import nbformat
 import pytest
 
-TOLD = ("01", "03", "06", *os.environ.get("TOLD_EXTRA", "").split())
+TOLD = ("01", "03", "04", "05", "06", *os.environ.get("TOLD_EXTRA", "").split())
 CHAPTERS = build.sources(TOLD)
 ENDING = [
     "## What the documents say",
@@ -154,6 +154,17 @@ def test_figures_have_captions(source):
                 ):
                     named = {keyword.arg for keyword in node.keywords}
                     assert len(node.args) > 2 or "caption" in named
+
+
+def test_a_figure_that_is_drawn_is_shown(source):
+    for cell in nbformat.read(build.target(source), as_version=4).cells:
+        if cell.cell_type == "code" and "display_figure(" in cell.source:
+            kinds = [
+                kind for out in cell.outputs for kind in out.get("data", {})
+            ]
+            drawn = cell.source.count("display_figure(")
+            # The last line of a cell alone shows what it returns.
+            assert kinds.count("text/html") == drawn == 1, cell.source
 
 
 def test_a_number_is_shown_before_it_is_asserted(source):

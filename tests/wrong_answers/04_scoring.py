@@ -2,13 +2,13 @@
 
 
 # %% exercise 2 | is missing from q·k?
-# The extra feature is 0: nothing is fined.
+# The extra feature is 0: there is no penalty.
 def augment(query, key):
     grow = [(0, 0), (0, 0), (0, 1)]
     return np.pad(query, grow), np.pad(key, grow)
 
 
-# %% exercise 2 | fined too much
+# %% exercise 2 | penalty on long keys is too large
 # The ½ is missing.
 def augment(query, key):
     fine = -np.sum(key**2, axis=-1, keepdims=True)
