@@ -5,7 +5,6 @@ anew.
 """
 
 import ast
-import os
 import re
 
 import build
@@ -14,7 +13,7 @@ import jupytext
 import nbformat
 import pytest
 
-TOLD = ("01", "03", "04", "05", "06", *os.environ.get("TOLD_EXTRA", "").split())
+TOLD = ("01", "02", "03", "04", "05", "06", "07", "08")
 CHAPTERS = build.sources(TOLD)
 ENDING = [
     "## What the documents say",
@@ -111,7 +110,7 @@ def test_the_documents_are_argued_with_at_the_end_only(source):
         if cell.source.startswith(ENDING[0]):
             return
         if cell.cell_type == "markdown":
-            assert not re.search(r"\b00[0-4]\b", cell.source), cell.source
+            assert not re.search(r"(?<![\d,])00[0-4]\b", cell.source), cell.source
 
 
 def test_what_the_documents_say_is_told_apart_by_a_cell(source):
