@@ -95,9 +95,7 @@ def wrong_answers():
                 )
 
 
-@pytest.mark.parametrize(
-    ("path", "number", "message", "code"), wrong_answers()
-)
+@pytest.mark.parametrize(("path", "number", "message", "code"), wrong_answers())
 def test_a_wrong_answer_is_refused_with_words_that_help(
     path, number, message, code, monkeypatch
 ):
