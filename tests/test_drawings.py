@@ -128,3 +128,18 @@ sheet.frame(40, 60, 640, 150, "together")
 sheet.matrix(100, 230, [[0.25, 0.75]], rows=["it"], columns=["a", "b"])
 """
     assert sheet_of(lines).problems() == []
+
+
+def test_the_graph_of_chapters_is_what_its_script_draws(monkeypatch):
+    docs = SHEET.parents[2] / "docs"
+    names = build.runpy.run_path(str(docs / "prerequisites.py"))
+    graph = names["read_table"]((docs / "start.md").read_text("utf-8"))
+    assert len(graph) == 26 and graph.has_edge("04", "05")
+    monkeypatch.setattr(build.sys, "path", [*build.sys.path])
+    sheet = names["draw"](graph)
+    told = ("the card is", "boxes, more than", "words, more than")
+    found = [p for p in sheet.problems() if not any(t in p for t in told)]
+    assert found == []
+    kept = (docs / "prerequisites.svg").read_text(encoding="utf-8")
+    if f"Matplotlib v{mpl.__version__}," in kept:
+        assert kept == names["svg"](sheet)

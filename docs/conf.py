@@ -1,0 +1,102 @@
+"""The web book: chapters as they are committed, pages, and the reference.
+
+    python -m sphinx -W -b html docs docs/_build/html
+
+Nothing is executed, and no page asks the network for anything.
+"""
+
+from pathlib import Path
+import re
+import shutil
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+# The address of the repository, once it has one: "https://github.com/…". With
+# it, chapters open in Colab and Binder, and pages link to files of the code.
+REPOSITORY = ""
+
+# The chapters lie beside the pages under their path in the repository, so
+# that links between them hold in both places.
+shutil.copytree(
+    ROOT / "notebooks",
+    HERE / "notebooks",
+    dirs_exist_ok=True,
+    ignore=shutil.ignore_patterns("*.py", "*.cfg", "source", "figures", ".*"),
+)
+
+project = "d2l_attention"
+author = "the d2l_attention contributors"
+copyright = f"{author}; text and figures CC BY 4.0, code Apache 2.0"
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+html_theme = "sphinx_book_theme"
+html_title = "Attention in Keras"
+html_static_path = ["_static"]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
+html_theme_options = {
+    "navbar_persistent": [],  # the sidebar has the search field
+    "use_download_button": True,
+    "show_toc_level": 2,
+}
+if REPOSITORY:
+    html_theme_options |= {
+        "repository_url": REPOSITORY,
+        "repository_branch": "main",
+        "path_to_docs": "",
+        "use_repository_button": True,
+        "launch_buttons": {
+            "colab_url": "https://colab.research.google.com",
+            "binderhub_url": "https://mybinder.org",
+            "notebook_interface": "jupyterlab",
+        },
+    }
+mathjax_path = "mathjax/tex-svg.js"
+nb_execution_mode = "off"
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_heading_anchors = 3
+autodoc_class_signature = "separated"  # Keras's `__new__` hides that of ours
+autodoc_member_order = "bysource"
+default_role = "code"
+napoleon_custom_sections = [("Call arguments", "params_style")]
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+
+def link_within_the_book(app, name, lines):
+    """Links to the chapters hold here, too; to other files, on the site."""
+    text = lines[0].replace("](../notebooks/", "](notebooks/")
+    here = rf"]({REPOSITORY}/blob/main/\1)" if REPOSITORY else ""
+    lines[0] = re.sub(r"\]\(\.\./([^)]+)\)", here or "]", text)
+
+
+def show_equations(app, what, name, thing, options, lines):
+    """An indented block of a docstring is an equation, line by line.
+
+    Elsewhere |x| is a size, not a substitution.
+    """
+    shown, before, inside = [], "", False
+    for line in lines:
+        indented = line.startswith("    ")
+        begins = indented and not before.startswith(" ") and shown[-1:] == [""]
+        if begins and not before.endswith(":"):
+            shown += ["::", ""]
+            inside = True
+        elif line and not indented:
+            inside = False
+        if not inside:
+            line = re.sub(r"(?<!`)\|(?!`)", r"\\|", line)
+        shown.append(line)
+        before = line or before
+    lines[:] = shown
+
+
+def setup(app):
+    app.connect("source-read", link_within_the_book)
+    # Before Napoleon, which reads the sections of a docstring.
+    app.connect("autodoc-process-docstring", show_equations, priority=400)
