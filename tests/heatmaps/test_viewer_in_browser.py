@@ -166,6 +166,52 @@ def test_layer_head_and_scale_are_picked(open_view):
     assert page.is_disabled("#reference"), "a row needs no other reference"
 
 
+def test_every_control_of_the_toolbar_works_by_touch(open_view):
+    viewer = open_view(
+        view_attention({**MAPS, "wide": causal(60)[None]}),
+        permissions=["clipboard-read", "clipboard-write"],
+        **PHONE,
+    )
+    page = viewer.page
+    for view, shown in {
+        "overview": "#overview",
+        "lines": "#lines",
+        "map": "#map-view",
+    }.items():
+        page.tap(f"[data-view={view}]")
+        assert page.is_visible(shown), view
+    # A tap opens the phone's own list, whose choice is a change.
+    for control, choice in {
+        "#layer": {"label": "wide"},
+        "#scale": {"value": "row"},
+    }.items():
+        page.tap(control)
+        assert page.evaluate("document.activeElement.id") == control[1:]
+        page.select_option(control, **choice)
+    assert "row's largest" in page.get_attribute("#bar", "aria-label")
+    fit = page.evaluate("painted.map.cell")
+    page.tap("#larger")
+    assert page.evaluate("painted.map.cell") > fit
+    page.tap("#smaller")
+    assert page.evaluate("painted.map.cell") == fit
+    page.tap("#larger")
+    page.tap("#fit")
+    assert page.evaluate("painted.map.cell") == fit
+    for kind in ("png", "svg"):
+        with page.expect_download() as started:
+            page.tap(f"#{kind}")
+        assert started.value.suggested_filename.endswith(f".{kind}")
+    page.tap("#csv")
+    page.wait_for_function(
+        "() => element('said').textContent.startsWith('Copied wide')"
+    )
+    for control in page.locator("#toolbar :is(button, select)").all():
+        if control.is_visible():
+            box = control.bounding_box()
+            assert min(box["width"], box["height"]) >= 24  # WCAG 2.2, 2.5.8
+    viewer.asserts_innocence()
+
+
 def test_a_long_causal_map_is_bright_to_its_end(open_view):
     weights = causal(300)
     viewer = open_view(view_attention(weights))
