@@ -12,7 +12,7 @@ import shutil
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 # The address of the repository, once it has one: "https://github.com/…". With
-# it, chapters open in Colab and Binder, and pages link to files of the code.
+# it, chapters open in Colab and Binder.
 REPOSITORY = ""
 
 # The chapters lie beside the pages under their path in the repository, so
@@ -69,10 +69,8 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 
 
 def link_within_the_book(app, name, lines):
-    """Links to the chapters hold here, too; to other files, on the site."""
-    text = lines[0].replace("](../notebooks/", "](notebooks/")
-    here = rf"]({REPOSITORY}/blob/main/\1)" if REPOSITORY else ""
-    lines[0] = re.sub(r"\]\(\.\./([^)]+)\)", here or "]", text)
+    """Links to the chapters hold on the site of the code and in the book."""
+    lines[0] = lines[0].replace("](../notebooks/", "](notebooks/")
 
 
 def show_equations(app, what, name, thing, options, lines):

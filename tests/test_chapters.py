@@ -96,12 +96,13 @@ def test_it_ends_as_all_chapters_do(source):
 
 
 def test_a_prediction_is_a_question_with_a_folded_answer(source):
-    for cell in cells_of(source):
-        if "**Predict" in cell.source:
-            question, *folds = cell.source.partition("<details>")
-            behind = question.split("**Predict.**")[1]
-            assert "?" in behind, behind
-            assert any(folds), behind
+    text = text_of(source)
+    _, *predictions = text.split("**Predict")
+    assert predictions
+    for prediction in predictions:
+        question, fold, _ = prediction.partition("<details><summary>Answer")
+        assert question.startswith(".**") and "?" in question, question
+        assert fold and "```" not in question, question
 
 
 def test_the_documents_are_argued_with_at_the_end_only(source):
@@ -140,6 +141,11 @@ def test_prose_comes_in_small_pieces_and_so_does_code(source):
             assert cell.source.count("\n") < 28, cell.source
 
 
+def test_no_cell_is_longer_than_a_screen(source):
+    for cell in cells_of(source):
+        assert cell.cell_type != "code" or cell.source.count("\n") < 30
+
+
 def test_no_more_words_than_a_chapter_may_have(source):
     prose = [c.source for c in cells_of(source) if c.cell_type == "markdown"]
     assert len(" ".join(prose).split()) <= 5000
@@ -172,6 +178,32 @@ def test_a_number_is_shown_before_it_is_asserted(source):
         if cell.cell_type == "code" and "\nassert " in f"\n{cell.source}":
             skipped = tags(cell) & {"nbval-skip", "hide-input"}
             assert cell.outputs or skipped, cell.source
+
+
+def test_a_cell_that_asserts_says_what_it_found(source):
+    for cell in cells_of(source):
+        if cell.cell_type == "code" and not tags(cell) & {"exercise", "check"}:
+            lines = ast.parse(cell.source).body
+            run = [x for x in lines if not isinstance(x, ast.FunctionDef)]
+            nodes = [node for line in run for node in ast.walk(line)]
+            if any(isinstance(node, ast.Assert) for node in nodes):
+                assert any(map(shows_something_computed, nodes)), cell.source
+
+
+def shows_something_computed(node):
+    """Whether it prints more than constants, or draws."""
+    if not isinstance(node, ast.Call):
+        return False
+    constant = all(isinstance(x, ast.Constant) for x in node.args)
+    name = getattr(node.func, "id", "")
+    return name == "display_figure" or (name == "print" and not constant)
+
+
+def test_the_start_page_says_the_same_minutes(source):
+    page = (build.FOLDER.parent / "docs" / "start.md").read_text("utf-8")
+    [row] = re.findall(rf"^\| {source.name[:2]} \[.*$", page, re.MULTILINE)
+    stated = re.search(r"\*\*Time:\*\* about (\d+) minutes", text_of(source))
+    assert re.search(r"\| (\d+) \+ ", row)[1] == stated[1]
 
 
 def test_exercises_are_graded_and_answered(source):

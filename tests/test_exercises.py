@@ -30,10 +30,31 @@ def cells(path, tag):
     ]
 
 
+def coded_exercises(path):
+    """The exercises of a chapter that ask for code.
+
+    A dict of number to the cell that asks and the check, which may stand in
+    several cells.
+    """
+    found, number = {}, None
+    for cell in jupytext.read(path, fmt="md:myst").cells:
+        heading = re.search(r"^### Exercise (\d+)", cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and heading:
+            number = int(heading[1])
+        tags = cell.metadata.get("tags", [])
+        if "exercise" in tags:
+            assert number not in found
+            found[number] = cell.source, ""
+        elif "check" in tags:
+            exercise, check = found[number]
+            found[number] = exercise, f"{check}\n\n{cell.source}"
+    assert all(check for _, check in found.values())
+    return found
+
+
 def exercises():
     for path in CHAPTERS:
-        pairs = zip(cells(path, "exercise"), cells(path, "check"), strict=True)
-        for number, (exercise, check) in enumerate(pairs, 1):
+        for number, (exercise, check) in coded_exercises(path).items():
             yield pytest.param(
                 path, exercise, check, id=f"{path.stem}-{number}"
             )
@@ -51,36 +72,21 @@ def test_the_solution_passes_its_check_and_the_stub_does_not(
     path, exercise, check, monkeypatch
 ):
     monkeypatch.chdir(NOTEBOOKS)
-    solution = build.SOLUTION.sub(r"\2", exercise.source)
-    stub = build.SOLUTION.sub(r"\1...  # your code\n", exercise.source)
-    assert solution != exercise.source != stub
+    solution = build.SOLUTION.sub(r"\2", exercise)
+    stub = build.SOLUTION.sub(r"\1...  # your code\n", exercise)
+    assert solution != exercise != stub
     names = setup(path)
     exec(solution, names)
-    exec(check.source, names)
+    exec(check, names)
     names = setup(path)
     with pytest.raises(Exception):  # noqa: B017, PT011
         exec(stub, names)
-        exec(check.source, names)
+        exec(check, names)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_has_exercises_that_check_themselves(path):
     assert len(cells(path, "exercise")) >= 2
-
-
-def coded_exercises(path):
-    """The exercises of a chapter that ask for code: number to its cells."""
-    found, number = {}, None
-    for cell in jupytext.read(path, fmt="md:myst").cells:
-        heading = re.search(r"^### Exercise (\d+)", cell.source, re.MULTILINE)
-        if cell.cell_type == "markdown" and heading:
-            number = int(heading[1])
-        tags = cell.metadata.get("tags", [])
-        if "exercise" in tags:
-            found[number] = [cell]
-        elif "check" in tags:
-            found[number].append(cell)
-    return found
 
 
 def wrong_answers():
@@ -103,9 +109,9 @@ def test_a_wrong_answer_is_refused_with_words_that_help(
     exercise, check = coded_exercises(path)[number]
     names = setup(path)
     exec(code, names)  # it runs: only the check finds it wrong
-    assert defined(exercise.source) <= defined(code)
+    assert defined(exercise) <= defined(code)
     with pytest.raises(AssertionError, match=re.escape(message)):
-        exec(check.source, names)
+        exec(check, names)
 
 
 def defined(source):

@@ -107,7 +107,18 @@ class Sheet:
         card = Place(1, 1, WIDTH - 2, height - 2)
         self._round(card, "#ffffff", "#bbbbbb", zorder=0)
 
-    def box(self, x, y, text, kind="data", width=110, height=38, **more):
+    def box(
+        self,
+        x,
+        y,
+        text,
+        kind="data",
+        width=110,
+        height=38,
+        *,
+        size=12,
+        stack=0,
+    ):
         """A step: a box of a kind with words in it.
 
         Args:
@@ -117,21 +128,21 @@ class Sheet:
             kind: One of `KINDS`.
             width: Of the box.
             height: Of the box.
-            **more: `size` of the words; `stack`, how many cards stand behind
-                it, for heads and layers.
+            size: Of the words.
+            stack: How many cards stand behind it, for heads and layers.
 
         Returns:
             The `Place` of the box.
         """
         area, edge, ink = KINDS[kind]
-        for card in range(more.get("stack", 0), 0, -1):
+        for card in range(stack, 0, -1):
             behind = Place(x + 5 * card, y + 5 * card, width, height)
             self._round(behind, area, edge)
         place = Place(x, y, width, height)
         self._round(place, area, edge)
         self.boxes.append(place)
         self.num_boxes += 1
-        self._write(place.centre, text, more.get("size", 12), ink, place, area)
+        self._write(place.centre, text, size, ink, place, area)
         return place
 
     def frame(self, x, y, width, height, text=None, kind="norm"):
@@ -144,22 +155,46 @@ class Sheet:
             self.label(x + 8, y + height - 13, text, align="left")
         return place
 
-    def row_of_tokens(self, x, y, tokens, width=64, kind="data", **more):
+    def row_of_tokens(
+        self,
+        x,
+        y,
+        tokens,
+        width=64,
+        kind="data",
+        *,
+        height=28,
+        gap=8,
+        dark=None,
+        size=12,
+    ):
         """Tokens from left to right; the token `dark` is the query."""
-        height, gap = more.get("height", 28), more.get("gap", 8)
         places = []
         for index, token in enumerate(tokens):
-            now = "query" if index == more.get("dark") else kind
+            now = "query" if index == dark else kind
             area, edge, ink = KINDS[now]
             place = Place(x + index * (width + gap), y, width, height)
             self._round(place, area, edge)
             self.boxes.append(place)
-            size = more.get("size", 12)
             self._write(place.centre, token, size, ink, place, area)
             places.append(place)
         return places
 
-    def matrix(self, x, y, values, *, rows=(), columns=(), **more):
+    def matrix(
+        self,
+        x,
+        y,
+        values,
+        *,
+        rows=(),
+        columns=(),
+        cell=(42, 28),
+        weights=False,
+        masked=None,
+        form="{:g}",
+        kind="data",
+        size=11,
+    ):
         """Cells with numbers, the first row on top.
 
         Args:
@@ -168,25 +203,35 @@ class Sheet:
             values: Rows of numbers or str.
             rows: Str for each row, written to the left.
             columns: Str for each column, written above.
-            **more: `cell`, the width and height of one; `weights`, whether
-                the cells are shaded as in the heatmaps, dark = low; `masked`,
-                rows of bool, True for a cell that is hatched; `form` of the
-                numbers; `kind` of cells that are not shaded; `size` of words.
+            cell: The width and height of one.
+            weights: Whether the cells are shaded as in the heatmaps, dark =
+                low.
+            masked: Rows of bool, True for a cell that is hatched.
+            form: The format of the numbers.
+            kind: That of cells that are not shaded.
+            size: Of the words.
 
         Returns:
             The `Place` of all cells.
         """
-        wide, high = more.get("cell", (42, 28))
-        size, form = more.get("size", 11), more.get("form", "{:g}")
+        wide, high = cell
         count = len(values)
         place = Place(x, y, wide * len(values[0]), high * count)
         for i, row in enumerate(values):
             for j, value in enumerate(row):
-                cell = Place(
+                one = Place(
                     x + j * wide, y + (count - 1 - i) * high, wide, high
                 )
-                masked = "masked" in more and more["masked"][i][j]
-                self._cell(cell, value, masked, form, size, more)
+                if masked is not None and masked[i][j]:
+                    self._fill(one, "#ffffff", "#777777", "////")
+                    continue
+                area, edge, ink = KINDS[kind]
+                if weights:
+                    area = mpl.colors.to_hex(mpl.colormaps[WEIGHTS_MAP](value))
+                    ink = max(INK, "#ffffff", key=lambda c: contrast(c, area))
+                self._fill(one, area, edge)
+                text = value if isinstance(value, str) else form.format(value)
+                self._write(one.centre, text, size, ink, one, area)
         self.boxes.append(place)
         for i, text in enumerate(rows):
             middle = y + (count - i - 0.5) * high
@@ -196,13 +241,7 @@ class Sheet:
             self.label(middle, place.top[1] + 10, text, size=size)
         return place
 
-    def _cell(self, cell, value, masked, form, size, more):
-        area, edge, ink = KINDS[more.get("kind", "data")]
-        if masked:
-            area, edge = "#ffffff", "#777777"
-        elif more.get("weights"):
-            area = mpl.colors.to_hex(mpl.colormaps[WEIGHTS_MAP](value))
-            ink = max(INK, "#ffffff", key=lambda c: contrast(c, area))
+    def _fill(self, cell, area, edge, hatch=None):
         self.axes.add_patch(
             Rectangle(
                 (cell.x, cell.y),
@@ -211,13 +250,10 @@ class Sheet:
                 facecolor=area,
                 edgecolor=edge,
                 linewidth=0.8,
-                hatch="////" if masked else None,
+                hatch=hatch,
                 zorder=3,
             )
         )
-        if not masked:
-            text = value if isinstance(value, str) else form.format(value)
-            self._write(cell.centre, text, size, ink, cell, area)
 
     def label(self, x, y, text, size=12, align="center", colour=INK):
         """Words on the card; `align` says what of them lies at `x`."""
@@ -244,22 +280,34 @@ class Sheet:
         )
         self.lines.append(Curve(points))
 
-    def arrow(self, start, end, text=None, **more):
+    def arrow(
+        self,
+        start,
+        end,
+        text=None,
+        *,
+        side=None,
+        via=(),
+        width=1.4,
+        colour="#444444",
+        dashed=False,
+        size=11,
+    ):
         """What flows from one place to the next.
 
         Args:
             start: A `Place`, left at the side that faces `end`, or a point.
             end: A `Place` or a point.
             text: Str beside the longest piece: a letter and its shape.
-            **more: `side` of the words, "left", "right", "above" or "below";
-                `via`, points in between; `width` and `colour` of the line;
-                `dashed`; `size` of the words.
+            side: Of the words, "left", "right", "above" or "below".
+            via: Points in between.
+            width: Of the line.
+            colour: Of the line.
+            dashed: Whether the line is.
+            size: Of the words.
         """
-        via = list(more.get("via", ()))
         first, last = _points(start, end, via)
         points = [first, *via, last]
-        width = more.get("width", 1.4)
-        colour = more.get("colour", "#444444")
         curve = Curve(points)
         self.axes.add_patch(
             FancyArrowPatch(
@@ -267,7 +315,7 @@ class Sheet:
                 arrowstyle="-|>",
                 mutation_scale=9 + 1.5 * width,
                 linewidth=width,
-                linestyle=(0, (4, 3)) if more.get("dashed") else "-",
+                linestyle=(0, (4, 3)) if dashed else "-",
                 color=colour,
                 zorder=1,
                 joinstyle="miter",
@@ -275,13 +323,13 @@ class Sheet:
         )
         self.lines.append(curve)
         if text:
-            self._write_beside(points, text, more)
+            self._write_beside(points, text, side, size)
 
-    def _write_beside(self, points, text, more):
+    def _write_beside(self, points, text, side, size):
         pieces = list(zip(points, points[1:], strict=False))
         (x0, y0), (x1, y1) = max(pieces, key=_length)
         flat = abs(x1 - x0) > abs(y1 - y0)
-        side = more.get("side", "above" if flat else "right")
+        side = side or ("above" if flat else "right")
         right, up = {
             "left": (-8, 0),
             "right": (8, 0),
@@ -293,7 +341,7 @@ class Sheet:
             (x0 + x1) / 2 + right,
             (y0 + y1) / 2 + up,
             text,
-            more.get("size", 11),
+            size,
             align,
         )
 

@@ -1,7 +1,6 @@
 """Weights of keras-hub's backbones: tiny ones, of random weights."""
 
 import functools
-import sys
 
 from d2l_attention.heatmaps import (
     check_attention_masks,
@@ -11,27 +10,21 @@ import keras
 from keras import tree
 import numpy as np
 import pytest
+from recorded_softmaxes import (
+    IDS,
+    MARKS,
+    MASK,
+    PAIRS,
+    TOKENS,
+    sides,
+    softmaxes_of,
+)
 
 models = pytest.importorskip("keras_hub").models
 
-pytestmark = [
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="tiny ones, once"
-    ),
-    # other people's layers
-    pytest.mark.filterwarnings("ignore::UserWarning:keras"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
+pytestmark = MARKS
 
-IDS = np.array([[1, 5, 3, 0], [2, 4, 6, 7]], "int32")
-MASK = IDS > 0
-TOKENS = {"token_ids": IDS, "padding_mask": MASK}
 SEGMENTS = TOKENS | {"segment_ids": np.zeros_like(IDS)}
-PAIRS = {
-    f"{side}_{name}": value
-    for side in ("encoder", "decoder")
-    for name, value in TOKENS.items()
-}
 IMAGES = np.random.default_rng(0).random((2, 32, 32, 3), "float32")
 FEATURES = np.random.default_rng(0).random((2, 8, 5), "float32")
 
@@ -50,15 +43,6 @@ PATCHES = HEADS | {
     "hidden_dim": 8,
     "intermediate_dim": 16,
 }
-
-
-def sides(**options):
-    """The options of both sides of T5Gemma."""
-    return {
-        f"{side}_{name}": value
-        for side in ("encoder", "decoder")
-        for name, value in options.items()
-    }
 
 
 # Class: options, inputs, maps, heads; whether causal; whether padded.
@@ -294,25 +278,10 @@ OTHERS = {
 }
 
 
-def softmaxes_of(run, monkeypatch):
-    """Outputs, and what every softmax of Keras gave: the oracle."""
-    nn, found = sys.modules["keras.src.backend"].nn, []
-    original = nn.softmax
-
-    def softmax(x, axis=-1):
-        found.append(original(x, axis=axis))
-        return found[-1]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(nn, "softmax", softmax)
-        outputs = run()
-    return outputs, found
-
-
-def check(name, options, inputs, num_maps, num_heads, monkeypatch):
+def check(name, options, inputs, num_maps, num_heads):
     keras.utils.set_random_seed(0)
     model = getattr(models, name)(**options)
-    expected, softmaxes = softmaxes_of(lambda: model(inputs), monkeypatch)
+    expected, softmaxes = softmaxes_of(lambda: model(inputs))
     outputs, maps = get_attention_weights(model, inputs)
     for found, wanted in zip(
         tree.flatten(outputs), tree.flatten(expected), strict=True
@@ -327,38 +296,36 @@ def check(name, options, inputs, num_maps, num_heads, monkeypatch):
         else:
             np.testing.assert_allclose(rows, 1, atol=1e-5)
     # Where a layer had a softmax at all, its map is what that gave.
-    seen = [np.reshape(w, -1) for w in softmaxes if len(w.shape) > 2]
-    if len(seen) == num_maps:
-        for weights, softmax in zip(maps.values(), seen, strict=True):
+    if len(softmaxes) == num_maps:
+        for weights, softmax in zip(maps.values(), softmaxes, strict=True):
             if name == "GptOssBackbone":
                 softmax = softmax.reshape(-1, 5)[:, :-1].reshape(-1)
-            np.testing.assert_array_equal(weights.reshape(-1), softmax)
+            np.testing.assert_array_equal(
+                weights.reshape(-1), softmax.reshape(-1)
+            )
     return model, maps
 
 
 @pytest.mark.parametrize("name", ONE_SIDE)
-def test_a_text_model_shows_its_weights(name, monkeypatch):
+def test_a_text_model_shows_its_weights(name):
     *what, causal = ONE_SIDE[name]
-    _, maps = check(name, *what, monkeypatch)
+    _, maps = check(name, *what)
     mask = MASK if "padding_mask" in what[1] else None
     assert check_attention_masks(maps, mask, use_causal_mask=causal) == []
 
 
 def test_the_oracle_of_the_softmaxes_is_asked():
     """The comparison within `check` is made for most of the text models."""
-    compared = {"LlamaBackbone", "GemmaBackbone", "BloomBackbone"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name in compared:
-            model = getattr(models, name)(**ONE_SIDE[name][0])
-            inputs = ONE_SIDE[name][1]
-            run = functools.partial(model, inputs)
-            _, found = softmaxes_of(run, patch)
-            assert len([w for w in found if len(w.shape) > 2]) == 2
+    for name in ("LlamaBackbone", "GemmaBackbone", "BloomBackbone"):
+        options, inputs, *_ = ONE_SIDE[name]
+        model = getattr(models, name)(**options)
+        _, found = softmaxes_of(functools.partial(model, inputs))
+        assert len(found) == 2
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_pairs_sounds_and_images_show_their_weights(name, monkeypatch):
-    check(name, *OTHERS[name], monkeypatch)
+def test_pairs_sounds_and_images_show_their_weights(name):
+    check(name, *OTHERS[name])
 
 
 def test_a_model_of_fourier_transforms_says_that_it_has_no_attention():

@@ -1,28 +1,25 @@
 """Weights of keras-hub's backbones for pictures, sounds and several parts."""
 
 from importlib import import_module
-import sys
 
 from d2l_attention.heatmaps import get_attention_weights
 import keras
 from keras import ops, tree
 import numpy as np
 import pytest
+from recorded_softmaxes import (
+    IDS,
+    MARKS,
+    MASK,
+    PAIRS,
+    TOKENS,
+    sides,
+    softmaxes_of,
+)
 
 models = pytest.importorskip("keras_hub").models
 
-pytestmark = [
-    pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="tiny ones, once"
-    ),
-    # other people's layers
-    pytest.mark.filterwarnings("ignore::UserWarning:keras"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
-
-IDS = np.array([[1, 5, 3, 0], [2, 4, 6, 7]], "int32")
-MASK = IDS > 0
-TOKENS = {"token_ids": IDS, "padding_mask": MASK}
+pytestmark = MARKS
 
 
 def draw(*shape):
@@ -40,18 +37,6 @@ GROUPS = {
     "hidden_dim": 8,
     "intermediate_dim": 16,
 }
-
-
-def sides(**options):
-    """The same of the encoder and of the decoder."""
-    return {
-        f"{side}_{name}": value
-        for side in ("encoder", "decoder")
-        for name, value in options.items()
-    }
-
-
-PAIRS = sides(**TOKENS)
 
 
 def part(path, kind, **options):
@@ -763,39 +748,14 @@ def weights_of(
     return weights / weights.sum(-1, keepdims=True)
 
 
-@pytest.fixture
-def heard(monkeypatch):
-    """What each softmax with heads gives, and each fused attention."""
-    nn, found = sys.modules["keras.src.backend"].nn, []
-    softmax, attend = nn.softmax, nn.dot_product_attention
-
-    def heard_softmax(x, axis=-1):
-        weights = softmax(x, axis=axis)
-        if len(weights.shape) > 2:
-            found.append(ops.convert_to_numpy(weights))
-        return weights
-
-    def heard_attend(query, key, value, **options):
-        found.append(weights_of(query, key, **options))
-        return attend(query, key, value, **options)
-
-    def run(model, inputs):
-        with monkeypatch.context() as patch:
-            patch.setattr(nn, "softmax", heard_softmax)
-            patch.setattr(nn, "dot_product_attention", heard_attend)
-            return model(inputs), found
-
-    return run
-
-
 @pytest.mark.parametrize("name", BACKBONES)
-def test_every_softmax_is_a_map_or_has_a_name(name, heard, recwarn):
+def test_every_softmax_is_a_map_or_has_a_name(name, recwarn):
     make, shapes, *more = BACKBONES[name]
     skipped = more[0] if more else {}
     num_others = more[1] if more[1:] else 0
     keras.utils.set_random_seed(0)
     model, inputs = make()
-    expected, softmaxes = heard(model, inputs)
+    expected, softmaxes = softmaxes_of(lambda: model(inputs), weights_of)
     outputs, maps = get_attention_weights(model, inputs)
     for found, wanted in zip(
         tree.flatten(outputs), tree.flatten(expected), strict=True
