@@ -123,7 +123,8 @@ def drawn(script):
 def draw(script):
     """Write the drawing of a script beside it."""
     sheet = drawn(script)
-    script.with_suffix(".svg").write_text(sheet.svg(), encoding="utf-8")
+    # The same bytes on Windows, since notebooks embed them.
+    script.with_suffix(".svg").write_bytes(sheet.svg().encode())
     return [f"{script.name}: {problem}" for problem in sheet.problems()]
 
 

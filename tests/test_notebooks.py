@@ -128,6 +128,15 @@ def test_a_built_notebook_is_what_a_reader_should_meet(chapter):
     assert "标题" not in title.source  # another edition's
 
 
+def test_a_check_in_two_cells_stands_before_the_solution(chapter):
+    second = "```{code-cell}\n:tags: [check]\n\nassert double(5) == 10\n```\n"
+    chapter.write_text(f"{SOURCE}\n{second}", encoding="utf-8")
+    *_, first, other, solution = build.published(chapter).cells
+    assert "double(3)" in first.source and "double(5)" in other.source
+    assert "Solution" in solution.source
+    assert "nbval-skip" in other.metadata["tags"]
+
+
 def test_building_twice_gives_the_same_bytes(chapter):
     build.build(chapter)
     first = build.target(chapter).read_bytes()
