@@ -1,4 +1,4 @@
-"""The README's picture: attention of a model made of `keras.layers`.
+"""The README's picture and the book's page: a model made of `keras.layers`.
 
     python docs/grid.py
 
@@ -12,11 +12,16 @@ call this an induction head).
 
 from pathlib import Path
 
-from d2l_attention.heatmaps import get_attention_weights, plot_attention_grid
+from d2l_attention.heatmaps import (
+    get_attention_weights,
+    plot_attention_grid,
+    view_attention,
+)
 import keras
 from keras import layers, ops
 import numpy as np
 
+FOLDER = Path(__file__).parent
 LETTERS, LENGTH, DIM = "abcdefghijklmnopqrstuvwxyz", 14, 64
 
 
@@ -51,10 +56,9 @@ if __name__ == "__main__":
     inputs = np.array([[LETTERS.index(letter) for letter in text]])
     outputs, maps = get_attention_weights(model, inputs)
     print("writes", *(LETTERS[i] for i in np.argmax(outputs[0], -1)))
-    figure = plot_attention_grid(
-        maps,
-        query_tokens=text,
-        key_tokens=text,
-        mask=np.tri(LENGTH, dtype=bool),
-    )
-    figure.savefig(Path(__file__).parent / "grid.png", dpi=100)
+    words = {"query_tokens": text, "key_tokens": text}
+    mask = np.tri(LENGTH, dtype=bool)
+    figure = plot_attention_grid(maps, **words, mask=mask)
+    figure.savefig(FOLDER / "grid.png", dpi=100)
+    view = view_attention(maps, **words, mask=mask, layer="layer_1", head=0)
+    view.save(FOLDER / "_static" / "grid.html")

@@ -1,0 +1,184 @@
+"""What the README and the pages of the book show is true and runs."""
+
+import csv
+from pathlib import Path
+import re
+
+from d2l_attention.datasets import load_results
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+pytestmark = pytest.mark.backend_free
+
+
+def blocks(page):
+    text = (ROOT / page).read_text("utf-8")
+    return PYTHON.findall(text)
+
+
+def run(code, names):
+    exec(compile(code, "<block>", "exec"), names)
+    plt.close("all")
+
+
+@pytest.fixture
+def there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    keras.utils.set_random_seed(0)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore:Up to .* are left out:UserWarning")
+def test_the_page_on_heatmaps_runs_from_top_to_bottom(there, capsys):
+    two_lines, model, *others = blocks("docs/heatmaps.md")
+    names = {}
+    run(model, names)
+    assert len(others) >= 7
+    for code in (two_lines, *others):
+        run(code, names)
+    assert {path.name for path in there.iterdir()} == {
+        "attention.html",
+        "training.gif",
+    }
+    leaks = [x for x in capsys.readouterr().out.splitlines() if "padding" in x]
+    assert len(leaks) == 4, "every head of attention_1, as the page says"
+    assert all(leak.startswith("attention_1, head") for leak in leaks)
+
+
+def test_the_examples_of_the_readme_run(there):
+    heatmaps, layers = blocks("README.md")
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.normal(size=(2, n, 7)) for n in (3, 5, 5))
+    names = {"query": query, "key": key, "value": value}
+    run(layers, names)
+    assert names["weights"].shape == (2, 3, 5)
+    inputs = keras.Input((5, 8))
+    attended = keras.layers.MultiHeadAttention(2, 4)(inputs, inputs)
+    words = list("abcde")
+    names = {
+        "model": keras.Model(inputs, attended),
+        "inputs": rng.normal(size=(1, 5, 8)),
+        "query_words": words,
+        "key_words": words,
+    }
+    run(heatmaps, names)
+    assert [w.shape for w in names["maps"].values()] == [(1, 2, 5, 5)]
+
+
+def test_the_contract_of_the_reference_runs():
+    (contract,) = blocks("docs/api.md")
+    run(contract, {})
+
+
+def rows_below(title):
+    """The cells of the first table below a heading of the page of figures."""
+    page = (ROOT / "docs" / "figures.md").read_text("utf-8")
+    _, _, behind = page.partition(f"\n## {title}\n")
+    table = [x for x in behind.split("\n\n") if x.startswith("| ")][0]
+    lines = table.splitlines()[2:]
+    return [
+        [x.strip() for x in line.strip("| ").split(" | ")] for line in lines
+    ]
+
+
+def test_the_table_of_linear_cost_is_its_file():
+    measured = {
+        (row["mechanism"], int(row["n"])): row
+        for row in load_results("efficiency")
+    }
+    table = rows_below("Attention at linear cost")
+    assert len(table) == 8
+    for name, *cells, exponents, error in table:
+        for n, cell in zip((1024, 8192, 16384), cells, strict=True):
+            if cell == "–":
+                assert (name, n) not in measured
+                continue
+            row = measured[name, n]
+            seconds, megabytes = re.fullmatch(
+                r"([\d.]+) s, ([\d,]+) MB", cell
+            ).groups()
+            assert float(seconds) == round(float(row["seconds"]), 3)
+            assert int(megabytes.replace(",", "")) == round(
+                float(row["megabytes"])
+            )
+        kept = measured[name, 8192]["error"]
+        assert bool(kept) == (error not in ("–", "0"))
+        if kept:
+            assert float(error) == pytest.approx(float(kept), rel=0.2)
+        ns = [n for m, n in measured if m == name and n >= 512]
+        for column, exponent in zip(
+            ("seconds", "megabytes"), exponents.split(", "), strict=True
+        ):
+            y = [float(measured[name, n][column]) for n in ns]
+            slope = np.polyfit(np.log(ns), np.log(y), 1)[0]
+            assert float(exponent) == pytest.approx(slope, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("title", "file", "names"),
+    [
+        (
+            "Translation: 30,000 real pairs",
+            "2026-11-21_fra_eng.csv",
+            {
+                "RNN without attention": "FixedContextSeq2Seq",
+                "RNN with Bahdanau attention": "BahdanauSeq2Seq",
+                "Transformer": "Transformer",
+            },
+        ),
+        (
+            "Translation: all 142,787 pairs",
+            "2026-11-22_fra_eng_all.csv",
+            {"this package": "Transformer", "keras-hub": "keras-hub"},
+        ),
+    ],
+)
+def test_a_table_of_translators_is_its_file(title, file, names):
+    path = ROOT / "data" / "results" / file
+    with path.open(encoding="utf-8", newline="") as lines:
+        whole = {
+            row["model"]: row
+            for row in csv.DictReader(lines)
+            if row.get("split", "test") == "test"
+            and row.get("target_tokens", "all") == "all"
+        }
+    table = rows_below(title)
+    assert [row[0] for row in table] == list(names)
+    for label, parameters, bleu, chrf, _ in table:
+        row = whole[names[label]]
+        assert parameters == f"{int(row['parameters']):,}"
+        for cell, metric in ((bleu, "bleu"), (chrf, "chrf")):
+            numbers = [float(x) for x in re.findall(r"[\d.]+", cell)]
+            kept = [
+                float(row[f"{metric}{end}"]) for end in ("", "_low", "_high")
+            ]
+            assert numbers == pytest.approx(kept, abs=0.051)
+
+
+def test_the_figures_of_the_readme_are_those_of_the_book():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    shown = readme.partition("\n## Three figures\n")[2]
+    ratios = re.findall(r"(\d+\.\d+) times", shown)
+    assert len(ratios) == 5
+    table = {row[-1] for row in rows_below("Speed and memory")}
+    assert set(ratios) <= table
+    assert "0.05" in table and "5 % of the memory" in shown
+
+
+def test_the_readme_is_read_in_three_minutes():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_that_a_page_links_to_is_there(page):
+    for target in LINK.findall(page.read_text("utf-8")):
+        if not re.match(r"https?:|mailto:", target):
+            assert (page.parent / target).exists(), target
