@@ -312,3 +312,22 @@ def test_keys_from_right_to_left_and_hidden_cells(open_view):
     assert all(max(shade) - min(shade) < 9 for shade in shades), "in grey"
     first = page.locator("#keys bdi").first.bounding_box()
     assert first["x"] + first["width"] < 300, "beside the map's start"
+
+
+def test_a_map_drawn_too_early_fits_its_room_later(open_view):
+    tokens = [f"t{i}" for i in range(12)]
+    page = open_view(
+        view_attention(causal(12), query_tokens=tokens, key_tokens=tokens),
+        viewport={"width": 100, "height": 800},
+    ).page
+    early = page.evaluate("painted.map.cell")
+    # As in a frame that had its width, and no layout yet.
+    page.evaluate(
+        "() => { Object.defineProperty(window, 'innerWidth', {value: 100}); }"
+    )
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.evaluate(
+        "() => new Promise(done =>"
+        " requestAnimationFrame(() => setTimeout(done, 100)))"
+    )
+    assert page.evaluate("painted.map.cell") > 2 * early

@@ -85,12 +85,14 @@ function listen() {
   listenOnMap();
   for (const wish of ["(prefers-color-scheme: dark)", "(forced-colors: active)", "(pointer: coarse)"])
     matchMedia(wish).addEventListener("change", paint);
-  let width = innerWidth;
-  window.addEventListener("resize", () => {
-    if (width === innerWidth) return;  // a phone's bars come and go
-    width = innerWidth;
+  // Not the event "resize": a frame may be drawn before it has its width.
+  let width = 0;
+  new ResizeObserver(() => {
+    const now = element("main").clientWidth;
+    if (Math.abs(now - width) < 20) return;  // scroll bars come and go
+    width = now;
     paint();
-  });
+  }).observe(element("main"));
 }
 
 async function start() {
