@@ -5,15 +5,18 @@
 Nothing is executed, and no page asks the network for anything.
 """
 
+from collections import Counter
+import html
+import os
 from pathlib import Path
 import re
 import shutil
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-# The address of the repository, once it has one: "https://github.com/…". With
-# it, chapters open in Colab and Binder.
-REPOSITORY = ""
+# The address of the repository, "https://github.com/…". With it, chapters open
+# in Colab and Binder.
+REPOSITORY = os.environ.get("BOOK_REPOSITORY", "")
 
 # The chapters lie beside the pages under their path in the repository, so
 # that links between them hold in both places.
@@ -34,10 +37,14 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_build", "slides", "**/.ipynb_checkpoints"]
 html_theme = "sphinx_book_theme"
 html_title = "Attention in Keras"
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
+html_css_files = ["book.css"]
+html_js_files = ["book.js"]
+html_search_language = "zh"  # English too
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "navbar_persistent": [],  # the sidebar has the search field
@@ -70,7 +77,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 
 def link_within_the_book(app, name, lines):
     """Links to the chapters hold on the site of the code and in the book."""
-    lines[0] = lines[0].replace("](../notebooks/", "](notebooks/")
+    lines[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", lines[0])
 
 
 def show_equations(app, what, name, thing, options, lines):
@@ -94,7 +101,42 @@ def show_equations(app, what, name, thing, options, lines):
     lines[:] = shown
 
 
+PICTURE = re.compile(
+    r"<a\b[^>]*>\s*<img.*?</a>|<figure\b.*?</figure>|<img\b[^>]*>", re.DOTALL
+)
+
+
+def name_figures(app, page, template, context, doctree):
+    """Each picture gets an address, made from its caption or description."""
+    seen = Counter()
+
+    def name(match):
+        text = match[0]
+        caption = re.search(r"<figcaption>(.*)</figcaption>", text, re.DOTALL)
+        said = caption or re.search(r'\balt="([^"]+)"', text)
+        if text.startswith("<a") or "headerlink" in text or not said:
+            return text
+        said = html.unescape(re.sub(r"<[^>]*>", "", said[1])).lower()
+        address = "-".join(["figure", *re.findall(r"\w+", said)[:8]])
+        seen[address] += 1
+        if seen[address] > 1:
+            address += f"-{seen[address]}"
+        link = (
+            f'<a class="headerlink" href="#{address}" '
+            'aria-label="Link to this figure">#</a>'
+        )
+        if text.startswith("<img"):
+            return f'<span class="picture" id="{address}">{text}{link}</span>'
+        end = "</figcaption>" if caption else "</figure>"
+        text = text.replace("<figure", f'<figure id="{address}"', 1)
+        return text.replace(end, link + end)
+
+    if "body" in context:
+        context["body"] = PICTURE.sub(name, context["body"])
+
+
 def setup(app):
+    app.connect("html-page-context", name_figures)
     app.connect("source-read", link_within_the_book)
     # Before Napoleon, which reads the sections of a docstring.
     app.connect("autodoc-process-docstring", show_equations, priority=400)

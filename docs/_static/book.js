@@ -1,0 +1,75 @@
+// What the book does beyond its theme: figures open large, and folds print.
+
+// Sphinx's Chinese search calls a stemmer that it does not define
+// (sphinx-doc/sphinx#14229). Its index holds the English one's stems.
+Object.defineProperty(window, "ChineseStemmer", { get: () => EnglishStemmer });
+
+function make(tag, properties) {
+  return Object.assign(document.createElement(tag), properties);
+}
+
+function makeFiguresOpen() {
+  const dialog = make("dialog", { className: "large" });
+  dialog.ariaLabel = "Figure, large";
+  const picture = make("img");
+  const scrolled = make("div", { tabIndex: 0 });
+  scrolled.append(picture);
+  const close = make("button", { textContent: "Close", className: "btn" });
+  dialog.append(close, scrolled);
+  document.body.append(dialog);
+  dialog.addEventListener("click", () => dialog.close());
+  for (const image of document.querySelectorAll(".bd-article img[alt]")) {
+    if (image.closest("a")) continue;
+    const open = make("button", { textContent: "⤢", className: "enlarge" });
+    open.ariaLabel = open.title = "Open the figure large";
+    open.addEventListener("click", () => {
+      picture.src = image.src;
+      picture.alt = image.alt;
+      picture.style.setProperty(
+        "--ratio", image.naturalWidth / image.naturalHeight);
+      dialog.showModal();
+    });
+    image.addEventListener("click", () => {
+      open.focus({ preventScroll: true });
+      open.click();
+    });
+    const holder = image.closest("figure, .picture");
+    const link = holder?.querySelector(".headerlink");
+    if (link) link.before(open); else image.after(open);
+  }
+}
+
+// Folded parts are open while the page is printed.
+let opened = [];
+window.addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll(".bd-article details:not([open])")];
+  for (const details of opened) details.open = true;
+});
+window.addEventListener("afterprint", () => {
+  for (const details of opened) details.open = false;
+});
+
+// A frame knows only the system's choice of light or dark, not the book's.
+const SYSTEM = "(prefers-color-scheme: dark)";
+
+async function dressFrames() {
+  const { theme } = document.documentElement.dataset;
+  const dark = theme === "dark";
+  for (const frame of document.querySelectorAll("iframe")) {
+    if (!frame.page && matchMedia(SYSTEM).matches === dark) continue;
+    frame.page ??= frame.srcdoc || await (await fetch(frame.src)).text();
+    frame.srcdoc = frame.page
+      .replaceAll(SYSTEM, dark ? "all" : "not all")
+      .replace("color-scheme: light dark", `color-scheme: ${theme}`);
+  }
+}
+
+new MutationObserver(dressFrames).observe(
+  document.documentElement, { attributeFilter: ["data-theme"] });
+
+document.addEventListener("DOMContentLoaded", () => {
+  makeFiguresOpen();
+  // A notebook is saved, not shown as text in another tab.
+  const source = document.querySelector("a.btn-download-source-button");
+  if (source) Object.assign(source, { download: "", target: "" });
+});

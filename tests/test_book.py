@@ -1,0 +1,301 @@
+"""The web book as a reader has it: built, in Chromium, without a network.
+
+It is tested where it was built: python -m sphinx -b html docs docs/_build/html
+"""
+
+from collections import Counter
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+import io
+from pathlib import Path
+import shutil
+from threading import Thread
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BOOK = ROOT / "docs/_build/html"
+PAGES = sorted(
+    path.relative_to(BOOK).as_posix()
+    for path in BOOK.rglob("*.html")
+    if not {"_static", "slides"} & {*path.relative_to(BOOK).parts}
+)
+CHAPTER = "notebooks/06_multi_head.html"
+NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+pytestmark = pytest.mark.skipif(not PAGES, reason="the book is not built")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    # Some servers call a notebook JSON, which a browser shows and not saves.
+    extensions_map = {
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".ipynb": "application/json",
+    }
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    def handle_error(self, *args):
+        """A browser that leaves a page hangs up."""
+
+
+@pytest.fixture(scope="module")
+def address():
+    serve = partial(Quiet, directory=BOOK)
+    with Server(("127.0.0.1", 0), serve) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", NETWORK]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Opens a page of the book; in the end nothing may have gone wrong."""
+    contexts, wrong = [], []
+
+    def hear(request):
+        if not request.url.startswith((address, "data:", "blob:")):
+            wrong.append(request.url)
+
+    def visit(name, width=1280, **options):
+        size = {"width": width, "height": 900}
+        contexts.append(browser.new_context(viewport=size, **options))
+        page = contexts[-1].new_page()
+        page.on("request", hear)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "console",
+            lambda said: said.type == "error" and wrong.append(said.text),
+        )
+        page.goto(address + name)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+class Links(HTMLParser):
+    """The ids of a page, and the addresses that it names."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.ids, self.addresses = [], []
+        self.feed((BOOK / name).read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        for key, value in attributes:
+            if key == "id":
+                self.ids.append(value)
+            elif key in ("href", "src") and value is not None:
+                self.addresses.append(value)
+
+
+@pytest.fixture(scope="module")
+def links():
+    return {name: Links(name) for name in PAGES}
+
+
+def test_every_link_within_the_book_leads_somewhere(links):
+    broken = set()
+    for name, page in links.items():
+        for address in page.addresses:
+            path, anchor = urlsplit(urljoin(f"//book/{name}", address))[2::2]
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            path, anchor = unquote(path[1:]), unquote(anchor)
+            wanted = links.get(path)
+            there = (BOOK / path).is_file()
+            if not there or wanted and anchor not in ("", *wanted.ids):
+                broken.add((name, address))
+    assert not broken
+
+
+def test_no_two_places_of_a_page_have_one_address(links):
+    for name, page in links.items():
+        twice = [key for key, n in Counter(page.ids).items() if n > 1]
+        assert not twice, name
+
+
+def test_each_picture_has_an_address_that_says_what_it_shows(links):
+    names = [key for key in links[CHAPTER].ids if key.startswith("figure-")]
+    assert "figure-each-word-asks-offers-and-hands-over-the" in names
+    assert len(names) == 5
+    assert {f"#{key}" for key in names} <= set(links[CHAPTER].addresses)
+
+
+def test_every_page_opens_offline_and_fits_the_screen(visit):
+    page, wide = visit("index.html"), []
+    for name in PAGES:
+        page.goto(urljoin(page.url, f"/{name}"))
+        for width in 1280, 390:
+            page.set_viewport_size({"width": width, "height": 900})
+            size = page.evaluate("document.documentElement.scrollWidth")
+            if size > width:
+                wide.append((name, size))
+    assert not wide
+
+
+@pytest.mark.parametrize(
+    "word, found",
+    [
+        ("padding", "notebooks/03_masked_softmax"),
+        ("padded", "notebooks/03_masked_softmax"),
+        ("Linformer", "notebooks/19_linformer"),
+        ("评分", "glossary"),
+        ("注意力", "glossary"),
+    ],
+)
+def test_search_finds_english_and_chinese(visit, word, found):
+    page = visit(f"search.html?q={word}")
+    page.wait_for_selector("text=Search finished")
+    addresses = page.eval_on_selector_all(
+        "ul.search li a", "links => links.map(link => link.href)"
+    )
+    assert any(f"/{found}." in address for address in addresses[:12])
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", [CHAPTER, "start.html"])
+def test_a_figure_opens_large_by_key_and_by_mouse(visit, name, width):
+    page = visit(name, width)
+    button = page.locator(".enlarge").first
+    dialog = page.locator("dialog.large")
+    image = page.locator(":is(figure, .picture) img").first
+    before = image.bounding_box()["width"]
+    button.focus()
+    page.keyboard.press("Enter")
+    large = dialog.locator("img")
+    assert large.get_attribute("alt") == image.get_attribute("alt")
+    assert large.bounding_box()["width"] > 1.1 * before
+    assert dialog.bounding_box()["width"] <= width
+    page.keyboard.press("Escape")
+    assert dialog.is_hidden()
+    assert button.evaluate("button => button == document.activeElement")
+    image.click()
+    assert dialog.is_visible()
+    large.click(position={"x": 5, "y": 5})
+    assert dialog.is_hidden()
+
+
+def test_folded_parts_are_printed_and_folded_again(visit):
+    pypdf = pytest.importorskip("pypdf")
+    page = visit(CHAPTER)
+    folded = page.locator(".bd-article details:not([open])")
+    before = folded.count()
+    pdf = pypdf.PdfReader(io.BytesIO(page.pdf()))
+    text = " ".join(" ".join(p.extract_text() for p in pdf.pages).split())
+    assert before > 15 and folded.count() == before
+    solution = page.locator("details pre").last
+    line = solution.text_content().strip().splitlines()[-1].strip()
+    assert "".join(line.split()) in "".join(text.split())
+    assert "Attention in large models" not in text, "the sidebar"
+
+
+def test_a_download_is_the_notebook_as_committed(visit, tmp_path):
+    page = visit(CHAPTER, 390)
+    page.click("[aria-label='Download this page']")
+    with page.expect_download() as started:
+        page.click("text=.ipynb")
+    started.value.save_as(tmp_path / "saved")
+    name = started.value.suggested_filename
+    assert name == "06_multi_head.ipynb"
+    committed = (ROOT / "notebooks" / name).read_bytes()
+    assert (tmp_path / "saved").read_bytes() == committed
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_interactive_map_works_in_a_chapter(visit, width):
+    page = visit("notebooks/25_reading_a_model.html", width)
+    page.locator("iframe").scroll_into_view_if_needed()
+    frame = page.frames[1]
+    frame.wait_for_selector("main[aria-busy=false]")
+    frame.click("[data-view=map]")
+    frame.focus("#map")
+    page.keyboard.press("ArrowDown")
+    assert "weight" in frame.inner_text("#status")
+    inside = "document.documentElement.scrollWidth - innerWidth"
+    assert frame.evaluate(inside) <= 0
+
+
+def test_the_interactive_map_is_dark_where_the_book_is(visit):
+    page = visit("notebooks/25_reading_a_model.html", color_scheme="light")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page.locator("iframe").scroll_into_view_if_needed()
+    light = page.frames[1].evaluate(paper)
+    page.click(".theme-switch-button >> visible=true")
+    page.click(".theme-change-button[data-mode=dark] >> visible=true")
+    page.wait_for_timeout(300)
+    page.frames[1].wait_for_selector("main[aria-busy=false]")
+    assert page.frames[1].evaluate(paper) != light
+
+
+def test_the_skip_link_is_first_and_leads_to_the_text(visit):
+    page = visit("start.html")
+    page.keyboard.press("Tab")
+    link = page.locator("#pst-skip-link a")
+    assert link.evaluate("link => link == document.activeElement")
+    page.wait_for_timeout(300)
+    assert link.bounding_box()["y"] >= 0
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main-content")
+    page.keyboard.press("Tab")
+    assert page.evaluate("!!document.activeElement.closest('#main-content')")
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "start.html", "api.html", "errors.html", CHAPTER]
+)
+def test_axe_finds_nothing_serious(visit, name):
+    """Colours do not depend on the width, nor the rest on light and dark.
+
+    Contrast is slow: of a section of the reference, one entry is looked at.
+    """
+    pytest.importorskip("axe_playwright_python")
+    axe = files("axe_playwright_python") / "axe.min.js"
+    page = visit(name)
+    page.evaluate(axe.read_text(encoding="utf-8"))
+
+    def serious(**options):
+        found = page.evaluate(
+            """options => axe.run(
+                {exclude: [["section > dl.py ~ dl.py"]]}, options)""",
+            {"resultTypes": ["violations"], "preload": False, **options},
+        )
+        return [
+            (one["id"], [node["target"] for node in one["nodes"]])
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    contrast = "color-contrast"
+    assert not serious()
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_selector("html[data-theme=dark]", state="attached")
+    page.wait_for_timeout(500)  # Colours fade.
+    assert not serious(runOnly=[contrast])
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.wait_for_timeout(1000)  # The theme looks for what scrolls, later.
+    assert not serious(rules={contrast: {"enabled": False}})
