@@ -1,0 +1,418 @@
+"""The slides as a speaker has them: built, in Chromium, without a network.
+
+They are tested where they were built:
+
+    python -m sphinx -W -b revealjs docs/slides docs/_build/slides
+"""
+
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+import io
+import json
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+from threading import Thread
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SLIDES, BUILT = ROOT / "docs/slides", ROOT / "docs/_build/slides"
+DECKS = sorted(path.stem for path in SLIDES.glob("[0-9]*.md"))
+NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+MOST_WORDS, MOST_LINES = 40, 8
+pytestmark = pytest.mark.skipif(
+    not (BUILT / "index.html").is_file(), reason="the slides are not built"
+)
+every_deck = pytest.mark.parametrize("name", DECKS)
+
+
+class Slide:
+    """What stands on a slide, formulas left out, and what is said to it."""
+
+    def __init__(self):
+        self.title, self.text, self.code, self.notes = "", "", "", ""
+        self.minutes, self.pictures = [], []
+
+
+class Deck(HTMLParser):
+    """The slides of a deck, from its page."""
+
+    KINDS = {"h1": "title", "h2": "title", "pre": "code", "aside": "notes"}
+
+    def __init__(self, name):
+        super().__init__()
+        self.slides, self.depth, self.within, self.formula = [], 0, [], 0
+        page = (BUILT / f"{name}.html").read_text(encoding="utf-8")
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        kinds = (attributes.get("class") or "").split()
+        if tag == "section":
+            self.depth += 1
+            if self.depth == 2:
+                self.slides.append(Slide())
+        elif self.depth == 2 and tag in self.KINDS:
+            self.within.append(tag)
+        elif self.depth == 2 and tag == "img":
+            self.slides[-1].pictures.append(attributes)
+        if tag in ("span", "div") and (self.formula or "math" in kinds):
+            self.formula += 1
+        if tag == "aside" and self.depth == 2:
+            minutes = float(attributes["data-minutes"])
+            self.slides[-1].minutes.append(minutes)
+
+    def handle_endtag(self, tag):
+        if tag == "section":
+            self.depth -= 1
+        elif self.within[-1:] == [tag]:
+            self.within.pop()
+        if tag in ("span", "div") and self.formula:
+            self.formula -= 1
+
+    def handle_data(self, data):
+        if self.depth == 2 and not self.formula:
+            kind = self.KINDS[self.within[-1]] if self.within else "text"
+            slide = self.slides[-1]
+            setattr(slide, kind, getattr(slide, kind) + data)
+
+
+def slides_of(name):
+    return Deck(name).slides
+
+
+def source_of(name):
+    return (ROOT / f"notebooks/source/{name}.md").read_text(encoding="utf-8")
+
+
+def notebook_of(name):
+    """All text of a committed notebook: prose, code and outputs."""
+    path = ROOT / f"notebooks/{name}.ipynb"
+    texts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        texts.append("".join(cell["source"]))
+        for output in cell.get("outputs", []):
+            texts.append("".join(output.get("text", "")))
+            for kind in ("text/plain", "text/html"):
+                texts.append("".join(output.get("data", {}).get(kind, "")))
+    return re.sub(r"data:[\w/+.-]+;base64,[\w+/=]*", "", "\n".join(texts))
+
+
+def test_there_is_a_deck_for_each_of_the_first_eight_chapters():
+    chapters = sorted(
+        path.stem for path in (ROOT / "notebooks/source").glob("0[1-8]_*.md")
+    )
+    assert DECKS == chapters and len(DECKS) == 8
+    index = (BUILT / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{name}.html"' in index for name in DECKS)
+
+
+@every_deck
+def test_a_deck_fills_a_lecture(name):
+    slides = slides_of(name)
+    assert 10 <= len(slides) <= 15
+    assert all(len(slide.minutes) == 1 for slide in slides)
+    assert all(len(slide.notes.split()) > 15 for slide in slides)
+    assert 40 <= sum(slide.minutes[0] for slide in slides) <= 45
+
+
+@every_deck
+def test_a_deck_asks_before_it_answers(name):
+    slides = slides_of(name)
+    assert slides[0].title.startswith(name[:2])
+    assert slides[0].title.endswith("?")
+    assert sum(slide.title.endswith("?") for slide in slides) >= 3
+    assert slides[-1].title == "Three things to remember"
+
+
+@every_deck
+def test_a_slide_is_no_page_of_a_book(name):
+    for slide in slides_of(name):
+        words = re.findall(r"\w[\w’.,-]*", slide.text)
+        assert len(words) <= MOST_WORDS, slide.title
+        lines = slide.code.strip().splitlines()
+        assert len(lines) <= MOST_LINES, slide.title
+
+
+@every_deck
+def test_code_on_a_slide_stands_in_the_notebook(name):
+    notebook = {line.strip() for line in notebook_of(name).splitlines()}
+    for slide in slides_of(name):
+        code = {line.strip() for line in slide.code.splitlines()}
+        assert code - {""} <= notebook, slide.title
+
+
+@every_deck
+def test_numbers_on_a_slide_stand_in_the_notebook(name):
+    """Those of two digits or more, in what is shown and what is said."""
+    number = r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w)"
+    there = set(re.findall(number, notebook_of(name)))
+    for slide in slides_of(name):
+        text = f"{slide.title} {slide.text} {slide.notes}"
+        text = re.sub(rf"^{name[:2]} ·|[Cc]hapters? \d+( to \d+)?", "", text)
+        found = [n for n in re.findall(number, text) if len(n) > 1]
+        assert set(found) <= there, slide.title
+
+
+@every_deck
+def test_the_sections_and_exercises_that_a_deck_names_exist(name):
+    source, slides = source_of(name), slides_of(name)
+    headings = set(re.findall(r"^#+ (.*)$", source, re.MULTILINE))
+    notes = " ".join(slide.notes for slide in slides)
+    demos = re.findall(r"Demo: section “([^”]*?),?”", notes)
+    assert 1 <= len(demos) == notes.count("Demo:") <= 2
+    assert set(demos) <= headings
+    last = slides[-1].text
+    [[number, title]] = re.findall(r"Try: exercise (\d+), (.*?)\.?\n", last)
+    exercises = [h.rstrip(" ●") for h in headings if "●" in h]
+    assert f"Exercise {number}: {title}" in exercises
+
+
+@every_deck
+def test_each_picture_says_what_it_shows(name):
+    slides = slides_of(name)
+    pictures = [one for slide in slides for one in slide.pictures]
+    assert len(pictures) >= 3
+    for picture in pictures:
+        assert len(picture["alt"].split()) >= 8
+        assert (BUILT / picture["src"]).is_file()
+
+
+def test_pictures_and_libraries_are_not_copied_and_colours_are_the_courses():
+    kinds = {path.suffix for path in SLIDES.rglob("*") if path.is_file()}
+    assert kinds <= {".md", ".py", ".css", ".pyc"}
+    colour = r"#[0-9a-f]{6}"
+    known = set()
+    for path in (
+        ROOT / "d2l_attention/heatmaps/palette.py",
+        ROOT / "notebooks/figures/sheet.py",
+    ):
+        known |= set(re.findall(colour, path.read_text(encoding="utf-8")))
+    style = (SLIDES / "_static/slides.css").read_text(encoding="utf-8")
+    used = set(re.findall(r"#[0-9a-fA-F]+\b", style))
+    assert used and used <= known
+
+
+@pytest.mark.parametrize(
+    "slide, said",
+    [
+        ("{notebook-figure} 06_multi_head.ipynb a cat", "Only two heads of"),
+        ("{notebook-figure} 06_multi_head.ipynb signs", "2 figures of"),
+        ("{drawing} 06_cat", "06_one_head"),
+    ],
+)
+def test_an_unknown_picture_is_refused_with_those_there_are(
+    tmp_path, slide, said
+):
+    pytest.importorskip("sphinx_revealjs")
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "index.md").write_text(f"# Title\n\n:::{slide}\n:::\n")
+    build = [sys.executable, "-m", "sphinx", "-W", "-b", "revealjs"]
+    build += ["-c", str(SLIDES), str(source), str(tmp_path / "built")]
+    done = subprocess.run(build, capture_output=True, text=True)
+    assert done.returncode and said in done.stderr
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    serve = partial(Quiet, directory=BUILT)
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", NETWORK]
+        )
+        yield browser
+        browser.close()
+
+
+READY = """async () => {
+    if (!Reveal.isReady())
+        await new Promise(done => Reveal.on("ready", done));
+    if (document.querySelector(".math"))
+        await MathJax.startup.promise;
+    await document.fonts.ready;
+    await Promise.all([...document.images].map(image => image.decode()));
+}"""
+
+
+@pytest.fixture
+def show(browser, address):
+    """Opens a deck; in the end nothing may have gone wrong."""
+    contexts, wrong = [], []
+
+    def hear(request):
+        if not request.url.startswith((address, "data:", "blob:", "about:")):
+            wrong.append(request.url)
+
+    def show(page_name, width=1280, height=720):
+        size = {"width": width, "height": height}
+        contexts.append(browser.new_context(viewport=size))
+        contexts[-1].on("request", hear)
+        contexts[-1].on("weberror", lambda error: wrong.append(error.error))
+        contexts[-1].on(
+            "console",
+            lambda said: said.type == "error" and wrong.append(said.text),
+        )
+        page = contexts[-1].new_page()
+        page.goto(address + page_name)
+        page.evaluate(READY)
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def over_all(page, measure):
+    """What `measure` finds wrong, slide by slide, all fragments shown."""
+    found = {}
+    for number in range(page.evaluate("Reveal.getTotalSlides()")):
+        page.evaluate("at => Reveal.slide(at, 0, 99)", number)
+        wrong = page.evaluate(measure)
+        if wrong:
+            found[number + 1] = wrong
+    return found
+
+
+# Everything but notes and what only screen readers get, within the slide.
+OVERFLOWS = """() => {
+    const wrong = [];
+    for (const node of Reveal.getCurrentSlide().querySelectorAll("*")) {
+        if (node.closest("aside, mjx-assistive-mml")) continue;
+        const box = node.getBoundingClientRect();
+        if (!box.width || !box.height) continue;
+        if (box.left < 0 || box.top < 0 || box.right > innerWidth
+            || box.bottom > innerHeight - 16)
+            wrong.push([node.tagName, box.right, box.bottom]);
+        if (node instanceof HTMLElement && getComputedStyle(node).overflowX
+            != "visible" && node.scrollWidth > node.clientWidth + 1)
+            wrong.push([node.tagName, "is cut off"]);
+    }
+    return wrong;
+}"""
+
+
+@every_deck
+def test_everything_is_on_the_slide(show, name):
+    assert not over_all(show(f"{name}.html"), OVERFLOWS)
+
+
+# Text that is shown: not in notes, and not in what MathJax has drawn.
+TEXTS = """() => {
+    const walk = document.createTreeWalker(
+        Reveal.getCurrentSlide(), NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (walk.nextNode()) {
+        const parent = walk.currentNode.parentElement;
+        if (walk.currentNode.data.trim()
+            && !parent.closest("aside, mjx-container"))
+            texts.push([walk.currentNode.data, parent.closest("pre") != null,
+                        parseFloat(getComputedStyle(parent).fontSize)]);
+    }
+    return texts;
+}"""
+
+
+@every_deck
+def test_text_can_be_read_from_the_last_row(show, name):
+    for slide in over_all(show(f"{name}.html"), TEXTS).values():
+        for text, is_code, size in slide:
+            assert size >= (26 if is_code else 28), text
+
+
+@every_deck
+def test_formulas_are_typeset(show, name):
+    page = show(f"{name}.html")
+    drawn = page.eval_on_selector_all(
+        ".math", "all => all.map(one => !!one.querySelector('mjx-container'))"
+    )
+    assert all(drawn)
+    assert page.locator("[data-mml-node=merror]").count() == 0
+    for slide in over_all(page, TEXTS).values():
+        for text, is_code, _ in slide:
+            assert is_code or not re.search(r"\$|\\[(\[a-z]|\*\*|:::", text)
+    assert "$" not in page.eval_on_selector_all(
+        "aside.notes", "all => all.map(one => one.textContent).join()"
+    )
+
+
+@every_deck
+def test_pictures_are_sharp_on_a_large_screen(show, name):
+    page = show(f"{name}.html", 1920, 1080)
+    blurred = """() => [...Reveal.getCurrentSlide().querySelectorAll("img")]
+        .filter(image => {
+            const {width, height} = image.getBoundingClientRect();
+            const [w, h] = [image.naturalWidth, image.naturalHeight];
+            const bent = Math.abs(width / height / (w / h) - 1) > 0.02;
+            const drawn = image.src.endsWith(".svg");
+            return width < 100 || bent
+                || !drawn && w < devicePixelRatio * width - 0.5;
+        }).map(image => image.src)"""
+    assert page.locator("img").count() >= 3
+    assert not over_all(page, blurred)
+
+
+@every_deck
+def test_a_deck_prints_one_page_a_slide(show, name):
+    pypdf = pytest.importorskip("pypdf")
+    slides = slides_of(name)
+    for query, pages in (("", 1), ("&showNotes=separate-page", 2)):
+        page = show(f"{name}.html?print-pdf{query}")
+        page.wait_for_selector(".pdf-page >> nth=-1")
+        printed = page.pdf(prefer_css_page_size=True)
+        texts = [
+            "".join(one.extract_text().split())
+            for one in pypdf.PdfReader(io.BytesIO(printed)).pages
+        ]
+        assert len(texts) == pages * len(slides)
+        assert "Threethingstoremember" in texts[-pages]
+        assert pages == 1 or "minutes." in texts[1]
+
+
+def test_the_notes_open_in_a_window_that_watches_the_time(show):
+    name = "06_multi_head"
+    page = show(f"{name}.html#/2")
+    with page.expect_popup() as opened:
+        page.keyboard.press("s")
+    window = opened.value
+    notes = window.locator(".speaker-controls-notes .value")
+    first, second = slides_of(name)[2:4]
+    window.wait_for_selector("text=Give them two minutes")
+    assert first.notes.split()[-3:] == notes.inner_text().split()[-3:]
+    assert "pacing" in window.inner_text("#speaker-controls").lower()
+    page.keyboard.press("ArrowRight")
+    window.wait_for_selector("text=Follow the drawing")
+    assert second.notes.split()[-3:] == notes.inner_text().split()[-3:]
+
+
+def test_the_index_leads_to_every_deck(show):
+    page = show("index.html")
+    assert not over_all(page, OVERFLOWS)
+    for name in DECKS:
+        page.click(f"a[href='{name}.html']")
+        page.wait_for_url(re.compile(name))
+        assert page.title() == slides_of(name)[0].title
+        page.go_back()
