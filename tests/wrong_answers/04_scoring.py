@@ -67,44 +67,44 @@ def augment(query, key):
 
 # %% exercise 3 | a row for each feature of the query
 # The key's features first.
-def folded_kernel(U, V):
-    return U.T @ V / np.sqrt(len(U))
+def folded_kernel(W_k, W_q):
+    return W_k.T @ W_q / np.sqrt(len(W_k))
 
 
-# %% exercise 3 | q meets V
+# %% exercise 3 | q meets W_q
 # The shape is put right by reshaping instead of transposing.
-def folded_kernel(U, V):
-    return (U.T @ V).reshape(V.shape[1], U.shape[1]) / np.sqrt(len(U))
+def folded_kernel(W_k, W_q):
+    return (W_k.T @ W_q).reshape(W_q.shape[1], W_k.shape[1]) / np.sqrt(len(W_k))
 
 
-# %% exercise 3 | is the scale the root of r?
+# %% exercise 3 | is the scale the root of K?
 # The scale is forgotten.
-def folded_kernel(U, V):
-    return V.T @ U
+def folded_kernel(W_k, W_q):
+    return W_q.T @ W_k
 
 
-# %% exercise 3 | is the scale the root of r?
+# %% exercise 3 | is the scale the root of K?
 # The root of the query's features.
-def folded_kernel(U, V):
-    return V.T @ U / np.sqrt(V.shape[1])
+def folded_kernel(W_k, W_q):
+    return W_q.T @ W_k / np.sqrt(W_q.shape[1])
 
 
-# %% exercise 3 | is the scale the root of r?
-# Each projection is divided by the root of r.
-def folded_kernel(U, V):
-    return (V / np.sqrt(len(V))).T @ (U / np.sqrt(len(U)))
+# %% exercise 3 | is the scale the root of K?
+# Each projection is divided by the root of K.
+def folded_kernel(W_k, W_q):
+    return (W_q / np.sqrt(len(W_q))).T @ (W_k / np.sqrt(len(W_k)))
 
 
-# %% exercise 3 | is the scale the root of r?
-# r is taken to be 4.
-def folded_kernel(U, V):
-    return V.T @ U / 2
+# %% exercise 3 | is the scale the root of K?
+# K is taken to be 4.
+def folded_kernel(W_k, W_q):
+    return W_q.T @ W_k / 2
 
 
-# %% exercise 3 | q meets V
-# The diagonal of the two projections only: r features taken one by one.
-def folded_kernel(U, V):
-    return np.outer(V.sum(axis=0), U.sum(axis=0)) / np.sqrt(len(U))
+# %% exercise 3 | q meets W_q
+# The diagonal of the two projections only: K features taken one by one.
+def folded_kernel(W_k, W_q):
+    return np.outer(W_q.sum(axis=0), W_k.sum(axis=0)) / np.sqrt(len(W_k))
 
 
 # %% exercise 4 | their factor cancels
