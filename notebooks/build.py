@@ -3,16 +3,20 @@
     python notebooks/build.py draw [chapter…]
     python notebooks/build.py build [chapter…]
     python notebooks/build.py check [chapter…]
+    python notebooks/build.py student OUT [chapter…]
+    python notebooks/build.py instructor OUT [chapter…] [--seed FILE]
+    python notebooks/build.py assignment COURSE [chapter…] [--seed FILE]
+    python notebooks/build.py exam OUT [chapter…] --seed FILE
 
 A source is `notebooks/source/NN_name.md` (MyST Markdown, jupytext); what is
 built is `notebooks/NN_name.ipynb`, executed. `draw` writes the drawings of a
 chapter, `notebooks/figures/NN_what.svg`, from the scripts beside them. `build`
-also collects `docs/errors.md`. `check` runs nothing.
+also collects `docs/errors.md`. `check` runs nothing. The others write
+what a course needs, see `course.py`.
 """
 
 import argparse
 import base64
-import hashlib
 import html
 from pathlib import Path
 import re
@@ -20,16 +24,15 @@ import runpy
 import sys
 import time
 
+import course
+import editions
+from editions import SOLUTION
 import errors
 import jupytext
 from nbclient import NotebookClient
 import nbformat
 
 FOLDER = Path(__file__).parent
-SOLUTION = re.compile(
-    r"^([ \t]*)### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION\n?",
-    re.MULTILINE | re.DOTALL,
-)
 DRAWING = re.compile(r'!\[([^\]]*)\]\(\.\./(figures/\w+\.svg) "([^"]*)"\)')
 
 
@@ -49,13 +52,14 @@ def target(source):
 def published(source):
     """The notebook of a source, not executed, exercises as the reader's.
 
-    Cells of another language (`{"lang": "zh"}`) are left to its edition.
+    Cells of another language (`{"lang": "zh"}`) are left to its edition,
+    and hidden checks to graders.
     """
     cells = []
     for cell in jupytext.read(source, fmt="md:myst").cells:
-        if cell.metadata.get("lang", "en") != "en":
-            continue
         tags = cell.metadata.get("tags", [])
+        if cell.metadata.get("lang", "en") != "en" or "hidden" in tags:
+            continue
         if {"exercise", "check"} & set(tags):
             cell.metadata["tags"] = [*tags, "nbval-skip"]
         if "hide-input" in tags:
@@ -71,25 +75,7 @@ def published(source):
             cells.insert(-1, cell)  # stub, check, then the folded solution
         else:
             cells.append(cell)
-    seen = set()
-    for cell in cells:
-        digest = hashlib.sha1(cell.source.encode()).hexdigest()[:8]
-        while digest in seen:
-            digest = hashlib.sha1(digest.encode()).hexdigest()[:8]
-        seen.add(digest)
-        cell["id"] = digest
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {
-                "display_name": "Python 3",
-                "language": "python",
-                "name": "python3",
-            },
-            "language_info": {"name": "python", "file_extension": ".py"},
-        }
-    )
-    return notebook
+    return editions.notebook(cells)
 
 
 def _embedded(drawing):
@@ -190,13 +176,21 @@ def problems(source):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("command", choices=["draw", "build", "check"])
-    parser.add_argument("chapters", nargs="*", help="how their names begin")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("draw", "build", "check"):
+        command = commands.add_parser(name)
+        command.add_argument("chapters", nargs="*", help="their first letters")
+    course.add_commands(commands)
     arguments = parser.parse_args()
+    chosen = sources(course.whole(arguments.chapters))
+    if arguments.command in course.COMMANDS:
+        try:
+            return course.write(arguments, chosen)
+        except ValueError as error:
+            sys.exit(str(error))
     if arguments.command == "draw":
         found = [p for s in scripts(arguments.chapters) for p in draw(s)]
         sys.exit("\n".join(found) or None)
-    chosen = sources(arguments.chapters)
     if arguments.command == "build":
         errors.write(sources([]))
         for source in chosen:

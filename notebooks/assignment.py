@@ -1,0 +1,200 @@
+"""A course folder for nbgrader, with one assignment for each chapter.
+
+    python notebooks/build.py assignment COURSE 06 08.3 08.4 [--seed FILE]
+
+`06` takes all exercises of a chapter, `08.3` one of them. An assignment holds
+the setup and the exercises alone. Each coded exercise has one cell of checks:
+those that students see and, between nbgrader's markers, hidden ones, which
+compare with the solution on sizes and numbers drawn from the seed. The
+repository is public, so the seed is what students do not know.
+"""
+
+from pathlib import Path
+import secrets
+
+import editions
+import nbformat
+import questions
+
+SEED = "seed.txt"
+CONFIG = r'''"""How nbgrader runs this course; see the book, *Grading*."""
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "attention"
+# Seconds for one cell. A cell that takes longer fails, and the next one runs.
+c.ExecutePreprocessor.timeout = {timeout}
+c.ClearSolutions.code_stub = {{"python": "...  # your code"}}
+c.ClearSolutions.text_stub = "*Your answer:*"
+# Names in a zip of Moodle ("Ada Lovelace_12_assignsubmission_file_/x.ipynb",
+# or without the slash) and of Canvas ("lovelaceada_LATE_12_34_x-1.ipynb").
+c.FileNameCollectorPlugin.named_regexp = (
+    r".*/(?P<student_id>[^/_]+)(?:_LATE)?_\d+_(?:assignsubmission_file_/?|\d+_)"
+    r"(?P<file_id>\d\d_\w+?)(?:-\d+)?\.ipynb$"
+)
+'''
+HIDDEN = """
+### BEGIN HIDDEN TESTS
+from types import SimpleNamespace as hidden_Namespace
+
+hidden_names = {{"__name__": "solved"}}
+exec({reference!r}, hidden_names)
+solved = hidden_Namespace(**hidden_names)
+rng = np.random.default_rng({seed})
+{checks}
+### END HIDDEN TESTS
+"""
+
+
+def name_of(chapter):
+    """The name of a chapter's assignment, unlike that of its notebook."""
+    return f"{chapter.number}_exercises"
+
+
+def write(course, chapters, seed_file=None, timeout=120, force=False):
+    """Write `nbgrader_config.py` and `source/NAME/NAME.ipynb` into a folder.
+
+    Args:
+        course: Path of the course folder; made if there is none.
+        chapters: List of `editions.Chapter`.
+        seed_file: Path of a text that the teacher keeps. Without it the
+            course folder's own `seed.txt` is used, or made.
+        timeout: Positive int, seconds for one cell.
+        force: Whether to overwrite assignments that are different.
+
+    Returns:
+        List of str, what the teacher should know.
+
+    Raises:
+        ValueError: If the seed file is missing or empty, or an assignment
+            would be overwritten; nothing is written then.
+    """
+    course = Path(course)
+    course.mkdir(parents=True, exist_ok=True)
+    own = course / SEED
+    if seed_file is None and not own.exists():
+        own.write_text(secrets.token_hex(16) + "\n", encoding="utf-8")
+    seed = questions.read_seed(seed_file or own)
+    config = course / "nbgrader_config.py"
+    if not config.exists():  # a teacher may have changed it
+        config.write_text(CONFIG.format(timeout=timeout), encoding="utf-8")
+    made = {}
+    for chapter in chapters:
+        name = name_of(chapter)
+        path = course / "source" / name / f"{name}.ipynb"
+        made[path] = nbformat.writes(assignment(chapter, seed)) + "\n"
+        old = path.read_text("utf-8") if path.exists() else made[path]
+        if old != made[path] and not force:
+            raise ValueError(
+                f"{path} is there, and different. Nothing was written. To "
+                "lose what it has, add --force."
+            )
+    for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return [said for chapter in chapters for said in shortcomings(chapter)]
+
+
+def shortcomings(chapter):
+    """What an assignment of this chapter lacks, as sentences."""
+    bare = [x.number for x in chapter.exercises if x.code and not x.hidden]
+    rubrics = questions.rubrics(chapter.name)
+    loose = [
+        x.number
+        for x in chapter.exercises
+        if not x.code and x.number not in rubrics
+    ]
+    told = []
+    if bare:
+        told.append(
+            f"{chapter.name}: exercises {_list(bare)} have no hidden check. "
+            "Students can read all that checks them."
+        )
+    if loose:
+        told.append(
+            f"{chapter.name}: exercises {_list(loose)} have no rubric, only "
+            "an answer."
+        )
+    return told
+
+
+def _list(numbers):
+    return ", ".join(map(str, numbers))
+
+
+def assignment(chapter, seed):
+    """The assignment of a chapter, as its teacher has it.
+
+    nbgrader makes the students' version of it: it takes away solutions,
+    answers and hidden tests.
+    """
+    opening = (
+        f"# Exercises of chapter {chapter.number}: {chapter.title}\n\n"
+        f"The first cell imports what you need. Leave the cells "
+        "of checks as they are: they are put back before grading. Questions "
+        "in words are about the chapter; keep it open beside."
+    )
+    cells = [
+        editions.prose(opening),
+        editions.code(chapter.setup, **_text("setup")),
+    ]
+    rubrics = questions.rubrics(chapter.name)
+    for exercise in chapter.exercises:
+        name = f"exercise-{exercise.number}"
+        question = exercise.question()
+        cells.append(editions.prose(question, **_text(f"{name}-text")))
+        if exercise.code:
+            answer = _cell(name, solution=True)
+            cells.append(editions.code(exercise.code, **answer))
+            checks = _checks(chapter, exercise, seed)
+            graded = _cell(
+                f"{name}-check", grade=True, locked=True, points=exercise.points
+            )
+            cells.append(editions.code(checks, **graded))
+        else:
+            rows = rubrics.get(exercise.number, [])
+            graded = _cell(
+                name, grade=True, solution=True, points=exercise.points
+            )
+            cells.append(
+                editions.prose(_model_answer(exercise, rows), **graded)
+            )
+    return editions.notebook(cells)
+
+
+def _checks(chapter, exercise, seed):
+    checks = "\n\n".join(exercise.checks)
+    if not exercise.hidden:
+        return checks
+    rng = questions.generator(seed, chapter.name, exercise.number)
+    hidden = HIDDEN.format(
+        reference=f"{chapter.setup}\n\n{exercise.solution}",
+        seed=rng.getrandbits(32),
+        checks=exercise.hidden,
+    )
+    return checks + "\n" + hidden.rstrip()
+
+
+def _model_answer(exercise, rows):
+    answer = "\n\n".join(exercise.answers)
+    worth = "\n".join(f"- {points} points: {what}" for points, what in rows)
+    return f"{answer}\n\n{worth}".strip()
+
+
+def _text(name):
+    """Metadata of a cell that is only put back, if a student changed it."""
+    return _cell(name, locked=True)
+
+
+def _cell(name, grade=False, solution=False, locked=False, points=None):
+    """nbgrader's metadata of a cell."""
+    entry = {
+        "schema_version": 3,
+        "grade_id": name,
+        "grade": grade,
+        "solution": solution,
+        "locked": locked,
+        "task": False,
+    }
+    if grade:
+        entry["points"] = points
+    return {"nbgrader": entry}

@@ -1,0 +1,425 @@
+"""The editions for students and teachers, and the progress of a reader."""
+
+import random
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import assignment
+import build
+import course
+import editions
+import nbformat
+import progress
+import pytest
+import questions
+
+pytestmark = pytest.mark.backend_free
+
+SOURCES = build.sources([])
+CHAPTERS = {source.stem: editions.read_chapter(source) for source in SOURCES}
+IDS = list(CHAPTERS)
+
+
+def published(name):
+    return nbformat.read(build.FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def lines(text):
+    """The lines of a text that say something."""
+    return {x.strip() for x in text.splitlines() if len(x.strip()) > 12}
+
+
+def texts(notebook):
+    return "\n".join(cell.source for cell in notebook.cells)
+
+
+def exercises_of(notebook):
+    text = texts(notebook)
+    return text[text.index("\n## Exercises") :]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_no_exercise_is_lost(name):
+    chapter = CHAPTERS[name]
+    numbers = [exercise.number for exercise in chapter.exercises]
+    assert numbers == list(range(1, len(numbers) + 1))
+    source = (build.FOLDER / "source" / f"{name}.md").read_text("utf-8")
+    assert source.count("tags: [exercise") == sum(
+        bool(exercise.code) for exercise in chapter.exercises
+    )
+    for exercise in chapter.exercises:
+        assert exercise.asks
+        assert bool(exercise.code) == bool(exercise.checks)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_students_get_no_solution_and_no_answer(name):
+    chapter = CHAPTERS[name]
+    made = editions.student(chapter, published(name))
+    assert not any("solution" in cell.metadata for cell in made.cells)
+    found = exercises_of(made)
+    assert "<details>" not in found and "BEGIN" not in found
+    whole = lines(texts(made))
+    for exercise in chapter.exercises:
+        given = exercise.stub + "".join(exercise.checks)
+        secret = lines(exercise.solution) - lines(given)
+        assert not secret & lines(found)
+        assert not secret or not secret <= whole  # nor put together before
+        for answer in exercise.answers:
+            assert not lines(answer) & lines(found)
+        assert f"*{exercise.points} points" in found
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_students_get_the_rest_of_the_chapter_with_its_outputs(name):
+    made = editions.student(CHAPTERS[name], published(name))
+    nbformat.validate(made)
+    ours, theirs = (
+        [cell for cell in notebook.cells if cell.get("outputs")]
+        for notebook in (made, published(name))
+    )
+    assert [x.outputs for x in ours] == [x.outputs for x in theirs]
+    asked = [c for c in made.cells if "exercise" in c.metadata.get("tags", [])]
+    coded = [x for x in CHAPTERS[name].exercises if x.code]
+    assert [cell.source for cell in asked] == [x.stub for x in coded]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_teachers_get_solutions_answers_rubrics_and_slips(name):
+    chapter = CHAPTERS[name]
+    made = editions.instructor(chapter, published(name))
+    nbformat.validate(made)
+    found = exercises_of(made)
+    rubrics = questions.rubrics(name)
+    for exercise in chapter.exercises:
+        assert exercise.solution in found
+        assert exercise.hidden in found
+        assert all(answer in found for answer in exercise.answers)
+        for _, answer, message in chapter.slips(exercise.number):
+            assert answer in found and message in found
+        for _, gives in rubrics.get(exercise.number, []):
+            assert gives in found
+
+
+def test_slips_are_the_wrong_answers_of_the_tests():
+    text = (editions.WRONG / "06_multi_head.py").read_text("utf-8")
+    slips = [
+        slip for n in range(1, 7) for slip in CHAPTERS["06_multi_head"].slips(n)
+    ]
+    assert len(slips) == text.count("# %% exercise")
+    why, answer, message = slips[0]
+    assert why == "Every H-th row of W_o is taken for a head's."
+    assert answer.startswith("def contributions")
+    assert message == "do not sum to the output"
+
+
+def test_a_check_before_its_exercise_is_refused(tmp_path):
+    source = tmp_path / "01_x.md"
+    source.write_text(
+        "# 01. X\n\n+++\n\n## Exercises\n\n### Exercise 1\n\nAsk.\n\n"
+        "```{code-cell}\n:tags: [check]\nassert f()\n```\n"
+    )
+    with pytest.raises(ValueError, match="01_x: a check stands before"):
+        editions.read_chapter(source)
+
+
+# What nbgrader is given
+
+
+def cells_of(notebook, key):
+    return {
+        c.metadata.nbgrader.grade_id: c
+        for c in notebook.cells
+        if c.metadata.get("nbgrader", {}).get(key)
+    }
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_an_assignment_has_its_points_and_names_its_cells_once(name):
+    chapter = CHAPTERS[name]
+    made = assignment.assignment(chapter, "a seed")
+    nbformat.validate(made)
+    marked = [c for c in made.cells if "nbgrader" in c.metadata]
+    names = [c.metadata.nbgrader.grade_id for c in marked]
+    assert len(set(names)) == len(names)
+    graded = cells_of(made, "grade").values()
+    points = sum(c.metadata.nbgrader.points for c in graded)
+    assert points == sum(exercise.points for exercise in chapter.exercises)
+    assert set(cells_of(made, "locked")) >= set(cells_of(made, "grade")) - {
+        f"exercise-{x.number}" for x in chapter.exercises if not x.code
+    }
+
+
+def hidden_cells(name, seed):
+    made = assignment.assignment(CHAPTERS[name], seed)
+    return "\n".join(c.source for c in made.cells if "HIDDEN" in c.source)
+
+
+def test_another_seed_gives_other_hidden_checks():
+    chapter = CHAPTERS["06_multi_head"]
+    assert hidden_cells(chapter.name, "a") == hidden_cells(chapter.name, "a")
+    ours, theirs = (
+        re.findall(r"^rng = .*\((\d+)\)$", hidden_cells(chapter.name, x), re.M)
+        for x in "ab"
+    )
+    coded = [x for x in chapter.exercises if x.code]
+    assert len(set(ours)) == len(set(theirs)) == len(coded)
+    assert not set(ours) & set(theirs)
+
+
+def test_a_course_keeps_its_seed_and_what_a_teacher_changed(tmp_path):
+    chapter = CHAPTERS["06_multi_head"]
+    assignment.write(tmp_path, [chapter])
+    path = tmp_path / "source" / "06_exercises" / "06_exercises.ipynb"
+    first, config = path.read_text("utf-8"), tmp_path / "nbgrader_config.py"
+    config.write_text("# mine\n")
+    assignment.write(tmp_path, [chapter])
+    assert path.read_text("utf-8") == first
+    assert config.read_text() == "# mine\n"
+    other = tmp_path / "other.txt"
+    other.write_text("next year\n")
+    with pytest.raises(ValueError, match="is there, and different"):
+        assignment.write(tmp_path, [chapter], other)
+    assert path.read_text("utf-8") == first
+    assignment.write(tmp_path, [chapter], other, force=True)
+    assert path.read_text("utf-8") != first
+    other.write_text(" \n")
+    with pytest.raises(ValueError, match="other.txt is empty"):
+        assignment.write(tmp_path, [chapter], other)
+
+
+def test_an_assignment_may_be_a_part_of_a_chapter():
+    (chapter,) = course.choose(["08.3", "08.4"], build.sources(["08"]))
+    assert [exercise.number for exercise in chapter.exercises] == [3, 4]
+    (whole,) = course.choose(["06"], build.sources(["06"]))
+    assert len(whole.exercises) == 6
+
+
+def test_what_an_assignment_lacks_is_said():
+    exercise = editions.Exercise(1, "x", "●", code="f()", checks=["g()"])
+    words = editions.Exercise(2, "y", "●")
+    chapter = editions.Chapter("99_none", "None", "", "", [exercise, words])
+    bare, loose = assignment.shortcomings(chapter)
+    assert bare.startswith("99_none: exercises 1 have no hidden check.")
+    assert loose.startswith("99_none: exercises 2 have no rubric")
+
+
+# Questions
+
+ASKED = [name for name in IDS if questions.read(name)["question"]]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_chapter_has_ten_questions_whose_slips_are_named(name):
+    asked = questions.read(name)["question"]
+    assert len(asked) == 10
+    assert len({question["asks"] for question in asked}) == 10
+    longest = 0
+    for question in asked:
+        assert question["why"].strip()
+        answers = [question["right"], *(w["answer"] for w in question["wrong"])]
+        assert len(set(answers)) == len(answers) == 4
+        assert all(w["believes"].strip() for w in question["wrong"])
+        longest += max(answers, key=len) == question["right"]
+    assert longest <= 5, "the right answer must not stand out"
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_rubric_gives_the_points_of_its_exercise(name):
+    rubrics = questions.rubrics(name)
+    words = {x.number: x for x in CHAPTERS[name].exercises if not x.code}
+    assert rubrics.keys() == words.keys()
+    for number, rows in rubrics.items():
+        assert sum(points for points, _ in rows) == words[number].points
+
+
+def test_moodle_gets_every_question_with_one_right_answer():
+    root = ElementTree.fromstring(questions.moodle(ASKED))
+    asked = root.findall("question[@type='multichoice']")
+    assert len(asked) == 10 * len(ASKED)
+    assert len(root.findall("question[@type='category']")) == len(ASKED)
+    for question in asked:
+        fractions = [x.get("fraction") for x in question.findall("answer")]
+        assert fractions == ["100", "0", "0", "0"]
+        assert "$" not in question.find("questiontext/text").text
+
+
+def test_formulas_reach_the_page_as_they_are():
+    found = questions.to_html("Is $a_1 < b_2$ or `$x_1$` *so*?")
+    assert r"\(a_1 &lt; b_2\)" in found
+    assert "<code>$x_1$</code>" in found and "<em>so</em>" in found
+
+
+def draw(seed="seed", title="Midterm", number=12, **options):
+    drawn = questions.draw(ASKED, seed, title, number, **options)
+    return [question["asks"] for _, _, question in drawn]
+
+
+def test_an_exam_is_drawn_by_its_seed():
+    asked = draw()
+    assert len(set(asked)) == 12
+    assert draw() == asked
+    assert set(draw(seed="other")) != set(asked)
+    assert set(draw(title="Final")) != set(asked)
+    everything = 10 * len(ASKED)
+    first = questions.draw(ASKED, "seed", "Midterm", 12)
+    rest = draw(number=everything - 12, without=first)
+    assert not set(rest) & set(asked)
+    with pytest.raises(ValueError, match="Midterm: there are .* and 999 were"):
+        draw(number=999)
+
+
+def test_versions_of_an_exam_ask_the_same_in_another_order():
+    drawn = questions.draw(ASKED, "seed", "Midterm", 12)
+    versions = [questions.exam(drawn, "seed", "Midterm", x) for x in "AB"]
+    parts = [asked.split("## Question")[1:] for asked, _ in versions]
+    stems = [
+        [re.sub(r"\n- [A-D].*", "", x)[3:].strip() for x in p] for p in parts
+    ]
+    assert sorted(stems[0]) == sorted(stems[1]) and stems[0] != stems[1]
+    rights = {question["right"] for _, _, question in drawn}
+    for asked, answers in versions:
+        key = re.findall(r"^\d+\. \*\*([A-D])\*\*", answers, re.MULTILINE)
+        assert len(set(key)) > 1
+        for letter, part in zip(key, asked.split("## Q")[1:], strict=True):
+            option = part.split(f"\n- {letter}. ")[1].split("\n- ")[0].strip()
+            assert option in rights
+
+
+def test_teachers_get_exams_and_a_file_for_moodle(tmp_path):
+    seed = tmp_path / "seed.txt"
+    seed.write_text("mine")
+    course.write_questions(tmp_path, IDS, seed)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "seed.txt",
+        "questions.xml",
+        "tex-svg.js",
+        *(
+            f"{exam}_{version}{answers}.{kind}"
+            for exam in ("midterm", "final")
+            for version in "ab"
+            for answers in ("", "_answers")
+            for kind in ("md", "html")
+        ),
+    }
+    exams = [
+        (tmp_path / f"{exam}_a.md").read_text("utf-8")
+        for exam in ("midterm", "final")
+    ]
+    believed = [
+        w["believes"]
+        for n in ASKED
+        for q in questions.read(n)["question"]
+        for w in q["wrong"]
+    ]
+    assert not any(x in exam for x in believed for exam in exams)
+    asked = [set(re.findall(r"^\w.{40,}", x, re.MULTILINE)) for x in exams]
+    assert not asked[0] & asked[1]
+
+
+def run_build(*arguments):
+    return subprocess.run(
+        [sys.executable, build.FOLDER / "build.py", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_what_cannot_be_made_is_said_in_a_line(tmp_path):
+    for arguments, said in (
+        (
+            ("exam", tmp_path, "--seed", tmp_path / "no"),
+            "There is no seed file",
+        ),
+        (("assignment", tmp_path / "c", "08.9"), "has exercises [1, 2, 3, 4"),
+        (("student", tmp_path / "s", "77"), "No chapter is called 77."),
+    ):
+        ended = run_build(*arguments)
+        assert ended.returncode == 1
+        assert said in ended.stderr and "Traceback" not in ended.stderr
+
+
+# Progress
+
+
+def test_progress_tells_solved_wrong_and_untouched_apart():
+    chapter = CHAPTERS["06_multi_head"]
+    notebook = editions.student(chapter, published(chapter.name))
+    wrong = chapter.slips(2)[0]
+    for cell in notebook.cells:
+        if cell.source == chapter.exercises[1].stub:
+            cell.source = wrong[1]
+        if cell.source == chapter.exercises[2].stub:
+            cell.source = chapter.exercises[2].solution
+    found = progress.progress(chapter, notebook)
+    assert found.keys() == {2, 3, 4}
+    assert wrong[2] in found[2]
+    assert found[3] == "" and found[4] is None
+    first, *others = progress.report(chapter, found)
+    assert first == "06 Multi-head attention: 1 of 3 solved"
+    assert len(others) == 2
+
+
+def test_an_answer_that_ends_or_never_ends_stops_no_other():
+    stubs = (
+        "def f():\n    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n"
+    )
+    answers = {
+        1: "import os\ndef f():\n    os._exit(0)",
+        2: "def f():\n    while True:\n        pass",
+        3: "def f():\n    return 1",
+        4: "def f(:",
+    }
+    exercises = [
+        editions.Exercise(n, "x", "●", code=stubs, checks=["assert f() == 1"])
+        for n in answers
+    ]
+    chapter = editions.Chapter("99_x", "X", "", "", exercises)
+    cells = []
+    for number, answer in answers.items():
+        cells.append(editions.prose(f"### Exercise {number}: x ●"))
+        cells.append(editions.code(answer, "exercise"))
+        cells.append(editions.code("assert False", "check"))
+    found = progress.progress(chapter, editions.notebook(cells), limit=15)
+    assert found[1] == found[2] == "it ended its process, or took over 15 s"
+    assert found[3] == ""
+    assert "SyntaxError" in found[4]
+
+
+def test_the_commands_say_what_they_want(tmp_path):
+    for script, said in (("progress.py", "No notebook of the course lies in"),):
+        run = subprocess.run(
+            [sys.executable, build.FOLDER / script, tmp_path],
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 1
+        assert said in run.stderr
+
+
+def test_chances_come_from_the_seed_alone():
+    random.seed(1)
+    first = questions.generator("seed", 1).random()
+    random.seed(2)
+    assert questions.generator("seed", 1).random() == first
+    assert questions.generator("seed", 2).random() != first
+
+
+def test_the_plans_set_exercises_that_are_there():
+    coded = {
+        (chapter.number, exercise.number): bool(exercise.code)
+        for chapter in CHAPTERS.values()
+        for exercise in chapter.exercises
+    }
+    plans = (build.FOLDER.parent / "docs/teaching/plans.md").read_text("utf-8")
+    set_at_all = re.findall(r"\b(\d\d)\.(\d)\b", plans)
+    assert len(set_at_all) > 50
+    assert {(name, int(number)) for name, number in set_at_all} <= coded.keys()
+    for line in re.findall(r"^\| \d+ \|.*", plans, re.MULTILINE):
+        *_, code, words = line.strip("| ").split(" | ")
+        if line.count(" | ") == 4:  # the ten weeks
+            for cell, kind in ((code, True), (words, False)):
+                for name, number in re.findall(r"(\d\d)\.(\d)", cell):
+                    assert coded[name, int(number)] is kind
