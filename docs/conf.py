@@ -75,6 +75,15 @@ napoleon_custom_sections = [("Call arguments", "params_style")]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 
+def know_chinese_terms():
+    """Index the glossary's terms whole, not only their parts."""
+    import jieba
+
+    glossary = (HERE / "glossary.md").read_text(encoding="utf-8")
+    for term in set(re.findall(r"[\u4e00-\u9fff]{2,}", glossary)):
+        jieba.add_word(term)
+
+
 def link_within_the_book(app, name, lines):
     """Links to the chapters hold on the site of the code and in the book."""
     lines[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", lines[0])
@@ -136,6 +145,7 @@ def name_figures(app, page, template, context, doctree):
 
 
 def setup(app):
+    know_chinese_terms()
     app.connect("html-page-context", name_figures)
     app.connect("source-read", link_within_the_book)
     # Before Napoleon, which reads the sections of a docstring.

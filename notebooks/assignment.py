@@ -19,7 +19,33 @@ import questions
 SEED = "seed.txt"
 CONFIG = r'''"""How nbgrader runs this course; see the book, *Grading*."""
 
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbgrader.preprocessors import (
+    ClearHiddenTests,
+    GetGrades,
+    NbGraderPreprocessor,
+)
+
+
+class ShortenTracebacks(NbGraderPreprocessor):
+    """Feedback says what went wrong, not the lines of a hidden check."""
+
+    def preprocess_cell(self, cell, resources, index):
+        if cell.metadata.get("nbgrader", {{}}).get("grade"):
+            for output in cell.get("outputs", []):
+                if output.output_type == "error":
+                    output.traceback = [f"{{output.ename}}: {{output.evalue}}"]
+        return cell, resources
+
+
 c = get_config()  # noqa: F821
+# nbgrader's own feedback shows hidden checks, with the seed and the solution.
+c.GenerateFeedback.preprocessors = [
+    GetGrades,
+    ClearHiddenTests,
+    ShortenTracebacks,
+    CSSHTMLHeaderPreprocessor,
+]
 c.CourseDirectory.course_id = "attention"
 # Seconds for one cell. A cell that takes longer fails, and the next one runs.
 c.ExecutePreprocessor.timeout = {timeout}

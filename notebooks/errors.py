@@ -32,10 +32,12 @@ ENTRY = re.compile(
 FIELDS = ("Said in", "It says", "What holds:", "Test:")
 OPENING = """# What the documents say, and what holds
 
-The course follows five documents on attention. Here is each point where they
-are wrong, leave something open or say one thing in two ways. The chapter named
-beside it has the cell that tells the readings apart. This page is made from
-the chapters by `python notebooks/build.py build`; change it there.
+The course follows five documents on attention. Here is where they are wrong,
+leave something open or say one thing in two ways, as far as the chapters have
+their newest form: {chapters}. The others say it in a section of their own.
+The chapter named beside a point has the cell that tells the readings apart.
+This page is made from the chapters by `python notebooks/build.py build`;
+change it there.
 """
 
 
@@ -67,7 +69,9 @@ def entries(source):
 
 def page(sources):
     """The page of all chapters, as Markdown."""
-    wrong, remarks = [OPENING], ["## Remarks that are not errors\n"]
+    told_in = [x.stem[:2] for x in sources if entries(x)]
+    opening = OPENING.format(chapters=", ".join(told_in))
+    wrong, remarks = [opening], ["## Remarks that are not errors\n"]
     for source in sources:
         number = source.stem.partition("_")[0]
         chapter = f"[{number}](../notebooks/{source.stem}.ipynb)"
@@ -75,8 +79,8 @@ def page(sources):
             remark = told["title"].startswith("Remark:")
             title = told["title"].removeprefix("Remark:").strip()
             lines = [
-                f"**{title[0].upper()}{title[1:]}** (chapter {chapter}; "
-                f"said in {told['Said in'].rstrip('.')})\n",
+                f"{'###' if remark else '##'} {title[0].upper()}{title[1:]}\n",
+                f"Chapter {chapter}; said in {told['Said in'].rstrip('.')}.\n",
                 f"- *It says* {told['It says']}",
                 f"- *What holds:* {told['What holds:']}",
                 f"- *Test:* {told['Test:']}\n",

@@ -166,6 +166,8 @@ def test_every_page_opens_offline_and_fits_the_screen(visit):
         ("Linformer", "notebooks/19_linformer"),
         ("评分", "glossary"),
         ("注意力", "glossary"),
+        ("多头注意力", "glossary"),
+        ("因果掩码", "glossary"),
     ],
 )
 def test_search_finds_english_and_chinese(visit, word, found):

@@ -5,6 +5,7 @@ Three chapters by default; `COURSE_CHAPTERS=all` tries every one, and
 """
 
 import csv
+import html
 import os
 from pathlib import Path
 import re
@@ -41,7 +42,9 @@ def right(chapter, cells):
 def wrong_in_two(chapter, cells):
     right(chapter, cells)
     for exercise in coded(chapter)[:2]:
-        cells[f"exercise-{exercise.number}"].source = exercise.stub
+        slips = chapter.slips(exercise.number)
+        answer = slips[0][1] if slips else exercise.stub
+        cells[f"exercise-{exercise.number}"].source = answer
 
 
 def endless(chapter, cells):
@@ -99,7 +102,7 @@ def graded(request, tmp_path_factory):
     """A course of one chapter: its folder, the chapter and the report."""
     course = tmp_path_factory.mktemp("course")
     chapter = editions.read_chapter(request.param)
-    assignment.write(course, [chapter], timeout=60)
+    assignment.write(course, [chapter], timeout=40)
     name = assignment.name_of(chapter)
     options = ["generate_assignment", name, "--create"]
     assert grading.nbgrader(course, 120, *options) == 0
@@ -148,6 +151,28 @@ def test_everybody_gets_a_page_of_feedback(graded):
     assert "CellTimeoutError" in pages["endless"]
     assert "AssertionError" in pages["Ada Untouched"]
     assert "AssertionError" not in pages["right"]
+
+
+def test_feedback_tells_the_message_and_no_secret(graded):
+    course, chapter, rows = graded
+    name = assignment.name_of(chapter)
+    kept = (course / "source" / name / f"{name}.ipynb").read_text("utf-8")
+    seeds = re.findall(r"rng = np.random.default_rng\((\d{6,})\)", kept)
+    assert len(seeds) == sum(bool(x.hidden) for x in chapter.exercises)
+    first, second, *_ = coded(chapter)
+    for student in rows:
+        page = (
+            course / "feedback" / student / name / f"{name}.html"
+        ).read_text()
+        assert "HIDDEN" not in page and "hidden_" not in page
+        assert not any(seed in page for seed in seeds)
+    wrong = course / "feedback" / "wrong" / name / f"{name}.html"
+    shown = html.unescape(re.sub(r"<[^>]*>", "", wrong.read_text("utf-8")))
+    for exercise in (first, second):
+        slips = [slip for _, slip, _ in chapter.slips(exercise.number)[:1]]
+        known = "\n".join([exercise.stub, *exercise.checks, *slips])
+        for line in map(str.strip, exercise.solution.splitlines()):
+            assert len(line) < 13 or line in known or line not in shown
 
 
 def test_a_release_holds_no_secret(graded):

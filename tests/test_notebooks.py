@@ -91,9 +91,10 @@ def test_errors_and_remarks_stand_apart(tmp_path):
     remark = ENTRY.split("\n", 2)[2].replace("One", "Remark: a third")
     source.write_text(ENTRY + remark, encoding="utf-8")
     wrong, remarks = errors.page([source]).split("## Remarks")
-    assert "**One** (chapter [03]" in wrong and "said in 004 §2)" in wrong
+    assert "## One\n\nChapter [03]" in wrong and "said in 004 §2." in wrong
+    assert "newest form: 03." in wrong
     assert "- *What holds:* two." in wrong and "third" not in wrong
-    assert "**A third** (chapter [03]" in remarks
+    assert "### A third\n\nChapter [03]" in remarks
 
 
 def test_letters_of_the_notation_have_one_meaning():
