@@ -162,6 +162,19 @@ def test_a_table_of_translators_is_its_file(title, file, names):
             assert numbers == pytest.approx(kept, abs=0.051)
 
 
+def test_the_memory_of_a_kernel_is_what_the_file_says():
+    rows = load_results("kernel_memory")
+    kinds = {"assignment": [], "chapter": []}
+    for row in rows:
+        kinds[row["notebook"]].append(int(row["megabytes"]))
+    assert [len(found) for found in kinds.values()] == [26, 26]
+    page = (ROOT / "docs" / "teaching" / "grading.md").read_text("utf-8")
+    shown = re.search(r"needs (\d+) to (\d+) MB.*and ([\d,]+) MB", page)
+    low, high, most = (int(x.replace(",", "")) for x in shown.groups())
+    assert (low, high) == (min(kinds["assignment"]), max(kinds["assignment"]))
+    assert most == max(kinds["chapter"])
+
+
 def test_the_figures_of_the_readme_are_those_of_the_book():
     readme = (ROOT / "README.md").read_text("utf-8")
     shown = readme.partition("\n## Three figures\n")[2]

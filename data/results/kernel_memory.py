@@ -10,7 +10,6 @@ kernel's process (VmHWM), so this runs on Linux only.
 import csv
 from pathlib import Path
 import sys
-import time
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "notebooks"))
@@ -26,18 +25,16 @@ print(_Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 def measure(notebook):
-    """Megabytes and seconds of a run, the start of the kernel included."""
+    """The megabytes (of 2²⁰ bytes) of the kernel that ran a notebook."""
     notebook.cells.append(editions.code(ASK))
     editions.name_cells(notebook.cells)
-    began = time.perf_counter()
     NotebookClient(
         notebook,
         timeout=600,
         skip_cells_with_tag="nbval-skip",
         resources={"metadata": {"path": str(build.FOLDER)}},
     ).execute()
-    seconds = time.perf_counter() - began
-    return int(notebook.cells[-1].outputs[0].text) / 1024, seconds
+    return int(notebook.cells[-1].outputs[0].text) / 1024
 
 
 def answered(chapter):
@@ -52,15 +49,14 @@ def answered(chapter):
 
 def main():
     writer = csv.writer(sys.stdout)
-    writer.writerow(["chapter", "notebook", "megabytes", "seconds"])
+    writer.writerow(["chapter", "notebook", "megabytes"])
     for source in build.sources(sys.argv[1:]):
         chapter = editions.read_chapter(source)
         for kind, notebook in (
             ("chapter", build.published(source)),
             ("assignment", answered(chapter)),
         ):
-            megabytes, seconds = measure(notebook)
-            row = [chapter.name, kind, round(megabytes), round(seconds, 1)]
+            row = [chapter.name, kind, round(measure(notebook))]
             writer.writerow(row)
             sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The slides: a deck for each of chapters 01 to 08.
+"""The slides: a deck for a chapter.
 
     python -m sphinx -W -b revealjs docs/slides docs/_build/slides
 
