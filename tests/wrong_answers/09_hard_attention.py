@@ -1,0 +1,161 @@
+"""Wrong answers to the exercises of chapter 09; each check refuses them."""
+
+
+# %% exercise 2 | this is the mean reward
+# The baseline of the text, which is near the best one.
+def best_baseline(p, reward):
+    return p @ reward
+
+
+# %% exercise 2 | how often is each place drawn
+# All places count alike.
+def best_baseline(p, reward):
+    return np.mean(reward)
+
+
+# %% exercise 2 | weigh each reward by p_z and by
+# The length of 1_z - p is not squared.
+def best_baseline(p, reward):
+    length = np.sum((np.eye(len(p)) - p) ** 2, axis=1) ** 0.5
+    return np.sum(p * length * reward) / np.sum(p * length)
+
+
+# %% exercise 2 | weigh each reward by p_z and by
+# The places count by |1_z - p|^2 only, not by how often they are drawn.
+def best_baseline(p, reward):
+    size = np.sum((np.eye(len(p)) - p) ** 2, axis=1)
+    return np.sum(size * reward) / np.sum(size)
+
+
+# %% exercise 2 | weigh each reward by p_z and by
+# Only the drawn place's own component of 1_z - p is counted.
+def best_baseline(p, reward):
+    size = (1 - p) ** 2
+    return np.sum(p * size * reward) / np.sum(p * size)
+
+
+# %% exercise 2 | the variance still has the slope
+# A search among the baselines of the text's figure.
+def best_baseline(p, reward):
+    size = np.sum((np.eye(len(p)) - p) ** 2, axis=1)
+    grid = np.linspace(-4, 1, 5001)
+    return grid[np.argmin([p * size @ (reward - b) ** 2 for b in grid])]
+
+
+# %% exercise 2 | a number
+# The best baseline of each place: its own reward.
+def best_baseline(p, reward):
+    return np.array(reward)
+
+
+# %% exercise 3 | moves with its own reward
+# The mean of all rewards.
+def leave_one_out(rewards):
+    return np.full(len(rewards), np.mean(rewards))
+
+
+# %% exercise 3 | by how many others do you divide
+# The own reward is left out of the sum, and counted in the divisor.
+def leave_one_out(rewards):
+    rewards = np.asarray(rewards)
+    return (np.sum(rewards) - rewards) / len(rewards)
+
+
+# %% exercise 3 | should count alike
+# Judged by the draw before, as batches are in the text.
+def leave_one_out(rewards):
+    return np.roll(rewards, 1)
+
+
+# %% exercise 3 | should count alike
+# The median of the others.
+def leave_one_out(rewards):
+    return np.array(
+        [np.median(np.delete(rewards, i)) for i in range(len(rewards))]
+    )
+
+
+# %% exercise 3 | by how many others do you divide
+# The mean of the earlier draws; the first has 0.
+def leave_one_out(rewards):
+    before = np.cumsum(rewards) - rewards
+    return before / np.maximum(np.arange(len(rewards)), 1)
+
+
+# %% exercise 3 | one baseline for each draw
+# One baseline for all draws.
+def leave_one_out(rewards):
+    return np.mean(rewards[1:])
+
+
+# %% exercise 3 | moves with its own reward
+# A running mean that has seen the draw.
+def leave_one_out(rewards):
+    return np.cumsum(rewards) / np.arange(1, len(rewards) + 1)
+
+
+# %% exercise 4 | sum over the places
+# The mean over the places, too.
+def enumerated_loss(probabilities, rewards):
+    return -ops.mean(probabilities * rewards)
+
+
+# %% exercise 4 | sum over the places
+# The sum over the batch, too.
+def enumerated_loss(probabilities, rewards):
+    return -ops.sum(probabilities * rewards)
+
+
+# %% exercise 4 | the sign
+# The mean reward itself, which training would make small.
+def enumerated_loss(probabilities, rewards):
+    return ops.mean(ops.sum(probabilities * rewards, axis=-1))
+
+
+# %% exercise 4 | no gradient reaches the rewards
+# The rewards are cut off, as in the advantage of the text.
+def enumerated_loss(probabilities, rewards):
+    rewards = ops.stop_gradient(rewards)
+    return -ops.mean(ops.sum(probabilities * rewards, axis=-1))
+
+
+# %% exercise 4 | no gradient reaches the scores
+# The probabilities are cut off.
+def enumerated_loss(probabilities, rewards):
+    probabilities = ops.stop_gradient(probabilities)
+    return -ops.mean(ops.sum(probabilities * rewards, axis=-1))
+
+
+# %% exercise 4 | this is -log p(y)
+# The logarithm of the mean, not the mean of the logarithms.
+def enumerated_loss(probabilities, rewards):
+    right = ops.sum(probabilities * ops.exp(rewards), axis=-1)
+    return -ops.mean(ops.log(right))
+
+
+# %% exercise 4 | use keras.ops
+# NumPy computes the right number, and forgets how.
+def enumerated_loss(probabilities, rewards):
+    return -np.mean(np.sum(np.array(probabilities) * np.array(rewards), -1))
+
+
+# %% exercise 4 | average the batch
+# A loss for each example.
+def enumerated_loss(probabilities, rewards):
+    return -ops.sum(probabilities * rewards, axis=-1)
+
+
+# %% exercise 4 | sum over the places
+# The most likely place only.
+def enumerated_loss(probabilities, rewards):
+    best = ops.argmax(probabilities, axis=-1)[:, None]
+    return -ops.mean(ops.take_along_axis(rewards, best, axis=-1))
+
+
+# %% exercise 4 | the gradient in the scores is not
+# The value of J, and the gradient of the estimator's second term twice.
+def enumerated_loss(probabilities, rewards):
+    mean = ops.sum(probabilities * rewards, axis=-1)
+    weights = ops.stop_gradient(probabilities)
+    bridge = ops.sum(weights * rewards * ops.log(probabilities), axis=-1)
+    return -ops.mean(mean + bridge - ops.stop_gradient(bridge))
