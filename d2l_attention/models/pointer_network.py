@@ -14,9 +14,9 @@ MASKED = -1e9  # log p of what may not be chosen; finite, unlike −∞
 class PointerNetwork(keras.Model):
     """Writes a sequence of places in its input, each place at most once.
 
-        e_j = W_2 tanh(W_1 x_j + b_1) + b_2,  d_0 = tanh(W_0 mean_j e_j)
-        d_i = GRU(e of the place pointed at last, d_{i−1})
-        u_ij = vᵀ tanh(W_q d_i + W_k e_j),  p(C_i = j) = softmax_j(u_ij)
+        h_j = W_2 tanh(W_1 x_j + b_1) + b_2,  s_0 = tanh(W_0 mean_j h_j)
+        s_t = GRU(h of the place pointed at last, s_{t−1})
+        p(z_t = j) = softmax_j(vᵀ tanh(W_q s_t + W_k h_j))
 
     over the inputs j that were not pointed at yet. There is no weighted sum,
     because the weights are the answer. So there is one possible answer for
