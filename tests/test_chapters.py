@@ -15,7 +15,7 @@ import pytest
 
 TOLD = (
     *("01", "02", "03", "04", "05", "06", "07", "08"),
-    *("09", "11"),
+    *("09", "11", "16"),
 )
 CHAPTERS = build.sources(TOLD)
 ENDING = [

@@ -1,0 +1,269 @@
+"""Wrong answers to the exercises of chapter 16; each check refuses them."""
+
+
+# %% exercise 2 | keys and values are kept
+# Keys are counted, values forgotten.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    return memory // (num_layers * num_kv_heads * key_dim * bytes_each)
+
+
+# %% exercise 2 | for each key head
+# One key head, whatever their number.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    return memory // (2 * num_layers * key_dim * bytes_each)
+
+
+# %% exercise 2 | does every layer
+# One layer's cache is counted.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    return memory // (2 * num_kv_heads * key_dim * bytes_each)
+
+
+# %% exercise 2 | with 8 bytes each
+# The size of a number is fixed at 16 bits.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    return memory // (2 * num_layers * num_kv_heads * key_dim * 2)
+
+
+# %% exercise 2 | 15 whole tokens
+# A part of a token is counted, too.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    return memory / (2 * num_layers * num_kv_heads * key_dim * bytes_each)
+
+
+# %% exercise 2 | hold 5 tokens
+# Rounded to the nearest number: the last token does not fit.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    per_token = 2 * num_layers * num_kv_heads * key_dim * bytes_each
+    return memory // per_token + (memory % per_token > 0.7 * per_token)
+
+
+# %% exercise 3 | for each head
+# The forbidden repeat; the result is right.
+def decode_in_groups(query, key, value, lengths):
+    size = query.shape[1] // key.shape[2]
+    key, value = np.repeat(key, size, axis=2), np.repeat(value, size, axis=2)
+    scores = np.einsum("bhk,bshk->bhs", query, key) / key.shape[-1] ** 0.5
+    filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
+    weights = np.array(masked_softmax(scores, filled))
+    return np.einsum("bhs,bshv->bhv", weights, value)
+
+
+# %% exercise 3 | for each head
+# Copies by an index in place of repeat; the result is right.
+def decode_in_groups(query, key, value, lengths):
+    heads = query.shape[1]
+    own = np.arange(heads) * key.shape[2] // heads
+    scores = np.einsum("bhk,bshk->bhs", query, key[:, :, own])
+    filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
+    weights = masked_softmax(scores / key.shape[-1] ** 0.5, filled)
+    return np.einsum("bhs,bshv->bhv", np.array(weights), value[:, :, own])
+
+
+# %% exercise 3 | not the package's
+# Keras makes the copies; the result is right.
+def decode_in_groups(query, key, value, lengths):
+    size = query.shape[1] // key.shape[2]
+    key = np.array(ops.repeat(key, size, axis=2))
+    value = np.array(ops.repeat(value, size, axis=2))
+    scores = np.einsum("bhk,bshk->bhs", query, key) / key.shape[-1] ** 0.5
+    filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
+    weights = np.array(masked_softmax(scores, filled))
+    return np.einsum("bhs,bshv->bhv", weights, value)
+
+
+# %% exercise 3 | not the package's
+# The package does it; the result is right.
+def decode_in_groups(query, key, value, lengths):
+    filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
+    output, _ = grouped_query_attention(query[:, None], key, value, filled)
+    return np.array(output)[:, 0]
+
+
+# %% exercise 3 | does head h use key head
+# Query heads are dealt out in turn, as by tile.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    query = query.reshape(b, h // groups, groups, size)
+    scores = np.einsum("brgk,bsgk->brgs", query, key) / size**0.5
+    filled = np.arange(slots) < np.reshape(lengths, (b, 1, 1, 1))
+    weights = np.array(masked_softmax(scores, filled))
+    output = np.einsum("brgs,bsgv->brgv", weights, value)
+    return output.reshape(b, h, -1)
+
+
+# %% exercise 3 | divided by the root of K
+# The scale is forgotten.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key)
+    filled = np.arange(slots) < np.reshape(lengths, (b, 1, 1, 1))
+    weights = np.array(masked_softmax(scores, filled))
+    output = np.einsum("bgrs,bsgv->bgrv", weights, value)
+    return output.reshape(b, h, -1)
+
+
+# %% exercise 3 | slots that its sequence has filled
+# The empty slots are read as well.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    groups = key.shape[2]
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    weights = np.array(masked_softmax(scores))
+    output = np.einsum("bgrs,bsgv->bgrv", weights, value)
+    return output.reshape(b, h, -1)
+
+
+# %% exercise 3 | slots that its sequence has filled
+# The longest sequence's length is taken for all.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    groups = key.shape[2]
+    key, value = key[:, : max(lengths)], value[:, : max(lengths)]
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    weights = np.array(masked_softmax(scores))
+    output = np.einsum("bgrs,bsgv->bgrv", weights, value)
+    return output.reshape(b, h, -1)
+
+
+# %% exercise 3 | the shape is (B, H, V)
+# The group axis is left in the result.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    filled = np.arange(slots) < np.reshape(lengths, (b, 1, 1, 1))
+    weights = np.array(masked_softmax(scores, filled))
+    return np.einsum("bgrs,bsgv->bgrv", weights, value)
+
+
+# %% exercise 4 | D weights in, D out and a bias
+# No biases at all.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    return ffn_dim + (num_heads - num_kv_heads) * key_dim
+
+
+# %% exercise 4 | D weights in, D out and a bias
+# The bias of the net alone, as in the text, where attention has none.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    saved = 2 * dim * (num_heads - num_kv_heads) * key_dim
+    return ffn_dim + round(saved / (2 * dim + 1))
+
+
+# %% exercise 4 | D weights in, D out and a bias
+# The keys are counted, the values not.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    saved = (dim + 1) * (num_heads - num_kv_heads) * key_dim
+    return ffn_dim + round(saved / (2 * dim + 1))
+
+
+# %% exercise 4 | D weights in, D out and a bias
+# K is taken for D / H.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    columns = 2 * (num_heads - num_kv_heads) * (dim // num_heads)
+    return ffn_dim + round((dim + 1) * columns / (2 * dim + 1))
+
+
+# %% exercise 4 | D weights in, D out and a bias
+# A head is taken for one column: K is forgotten.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    saved = 2 * (dim + 1) * (num_heads - num_kv_heads)
+    return ffn_dim + round(saved / (2 * dim + 1))
+
+
+# %% exercise 4 | leave room for a wider net
+# The net becomes narrower.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    columns = 2 * (num_heads - num_kv_heads) * key_dim
+    return ffn_dim - round((dim + 1) * columns / (2 * dim + 1))
+
+
+# %% exercise 4 | leave room for a wider net
+# The units to add, not the width.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    columns = 2 * (num_heads - num_kv_heads) * key_dim
+    return round((dim + 1) * columns / (2 * dim + 1))
+
+
+# %% exercise 4 | a width is a whole number
+# The quotient is not rounded.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    columns = 2 * (num_heads - num_kv_heads) * key_dim
+    return ffn_dim + (dim + 1) * columns / (2 * dim + 1)
+
+
+# %% exercise 5 | sharing changes the values
+# The keys agree, the values do not.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    shared = draw.standard_normal((dim, num_kv_heads, key_dim))
+    W_k = np.repeat(shared, num_heads // num_kv_heads, axis=1)
+    W_q, W_v = draw.standard_normal((2, dim, size))
+    W_o = draw.standard_normal((size, dim))
+    return [W_q, W_k.reshape(dim, size), W_v, W_o]
+
+
+# %% exercise 5 | sharing changes the keys
+# The values agree, the keys do not.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    shared = draw.standard_normal((dim, num_kv_heads, key_dim))
+    W_v = np.repeat(shared, num_heads // num_kv_heads, axis=1)
+    W_q, W_k = draw.standard_normal((2, dim, size))
+    W_o = draw.standard_normal((size, dim))
+    return [W_q, W_k, W_v.reshape(dim, size), W_o]
+
+
+# %% exercise 5 | sharing changes the keys
+# Heads agree in turn, as by tile, and not with their neighbours.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    shared = draw.standard_normal((2, dim, num_kv_heads * key_dim))
+    W_k, W_v = np.tile(shared, (1, 1, num_heads // num_kv_heads))
+    W_q, W_o = draw.standard_normal((2, dim, size))
+    return [W_q, W_k, W_v, W_o.T]
+
+
+# %% exercise 5 | groups have the same keys
+# All heads are one group.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    shared = draw.standard_normal((2, dim, key_dim))
+    W_k, W_v = np.tile(shared, (1, 1, num_heads))
+    W_q, W_o = draw.standard_normal((2, dim, size))
+    return [W_q, W_k, W_v, W_o.T]
+
+
+# %% exercise 5 | two query heads are alike
+# The queries of a group are shared as well.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    shared = draw.standard_normal((3, dim, num_kv_heads, key_dim))
+    copies = np.repeat(shared, num_heads // num_kv_heads, axis=2)
+    W_o = draw.standard_normal((size, dim))
+    return [*copies.reshape(3, dim, size), W_o]
+
+
+# %% exercise 5 | always 0 says nothing
+# Nothing reaches the output.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    shared = draw.standard_normal((2, dim, num_kv_heads, key_dim))
+    copies = np.repeat(shared, num_heads // num_kv_heads, axis=2)
+    W_k, W_v = copies.reshape(2, dim, size)
+    return [draw.standard_normal((dim, size)), W_k, W_v, np.zeros((size, dim))]
+
+
+# %% exercise 5 | the shapes are
+# The kernels that the shared layer would have.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw, size = np.random.default_rng(0), num_heads * key_dim
+    W_q, W_o = draw.standard_normal((2, dim, size))
+    W_k, W_v = draw.standard_normal((2, dim, num_kv_heads * key_dim))
+    return [W_q, W_k, W_v, W_o.T]
