@@ -50,6 +50,7 @@ html_theme_options = {
     "navbar_persistent": [],  # the sidebar has the search field
     "use_download_button": True,
     "show_toc_level": 2,
+    "max_navbar_depth": 1,  # deeper ones unfold by signs without a name
 }
 if REPOSITORY:
     html_theme_options |= {

@@ -83,10 +83,13 @@ def nbgrader(course, limit, *arguments):
     What it started, a kernel above all, ends with it.
     """
     log = course / "nbgrader.log"
+    # nbgrader calls other programs of its environment by name.
+    path = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     with log.open("a", encoding="utf-8") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "nbgrader", *arguments],
             cwd=course,
+            env=os.environ | {"PATH": os.pathsep.join(path)},
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
