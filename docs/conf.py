@@ -10,7 +10,10 @@ import html
 import os
 from pathlib import Path
 import re
+import runpy
 import shutil
+
+import jieba
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -78,8 +81,6 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 
 def know_chinese_terms():
     """Index the glossary's terms whole, not only their parts."""
-    import jieba
-
     glossary = (HERE / "glossary.md").read_text(encoding="utf-8")
     for term in set(re.findall(r"[\u4e00-\u9fff]{2,}", glossary)):
         jieba.add_word(term)
@@ -88,6 +89,13 @@ def know_chinese_terms():
 def link_within_the_book(app, name, lines):
     """Links to the chapters hold on the site of the code and in the book."""
     lines[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", lines[0])
+
+
+def show_the_viewer(app, error):
+    """The page that shows a map to touch, as the viewer is now."""
+    if error is None:
+        view = runpy.run_path(str(HERE / "grid.py"))["view"]()
+        view.save(Path(app.outdir) / "_static" / "grid.html")
 
 
 def show_equations(app, what, name, thing, options, lines):
@@ -148,6 +156,7 @@ def name_figures(app, page, template, context, doctree):
 def setup(app):
     know_chinese_terms()
     app.connect("html-page-context", name_figures)
+    app.connect("build-finished", show_the_viewer)
     app.connect("source-read", link_within_the_book)
     # Before Napoleon, which reads the sections of a docstring.
     app.connect("autodoc-process-docstring", show_equations, priority=400)

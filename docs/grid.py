@@ -13,6 +13,7 @@ call this an induction head).
 from pathlib import Path
 
 from d2l_attention.heatmaps import (
+    AttentionMaps,
     get_attention_weights,
     plot_attention_grid,
     view_attention,
@@ -23,6 +24,12 @@ import numpy as np
 
 FOLDER = Path(__file__).parent
 LETTERS, LENGTH, DIM = "abcdefghijklmnopqrstuvwxyz", 14, 64
+TEXT = ("heatmp" * 3)[:LENGTH]
+SHOWN = {
+    "query_tokens": TEXT,
+    "key_tokens": TEXT,
+    "mask": np.tri(LENGTH, dtype=bool),
+}
 
 
 def continuer():
@@ -44,6 +51,12 @@ def draw_strings(number, rng):
     return np.take_along_axis(letters, np.arange(LENGTH + 1) % periods, axis=1)
 
 
+def view():
+    """The book's page: what the model attended to when it was last trained."""
+    maps = AttentionMaps.load(FOLDER / "grid.npz")
+    return view_attention(maps, **SHOWN, layer="layer_1", head=0)
+
+
 if __name__ == "__main__":
     keras.utils.set_random_seed(0)
     model = continuer()
@@ -52,13 +65,9 @@ if __name__ == "__main__":
     strings = draw_strings(40_000, np.random.default_rng(0))
     model.fit(strings[:, :-1], strings[:, 1:], 128, 8, verbose=2)
 
-    text = ("heatmp" * 3)[:LENGTH]
-    inputs = np.array([[LETTERS.index(letter) for letter in text]])
+    inputs = np.array([[LETTERS.index(letter) for letter in TEXT]])
     outputs, maps = get_attention_weights(model, inputs)
     print("writes", *(LETTERS[i] for i in np.argmax(outputs[0], -1)))
-    words = {"query_tokens": text, "key_tokens": text}
-    mask = np.tri(LENGTH, dtype=bool)
-    figure = plot_attention_grid(maps, **words, mask=mask)
+    figure = plot_attention_grid(maps, **SHOWN)
     figure.savefig(FOLDER / "grid.png", dpi=100)
-    view = view_attention(maps, **words, mask=mask, layer="layer_1", head=0)
-    view.save(FOLDER / "_static" / "grid.html")
+    maps.save(FOLDER / "grid.npz")

@@ -95,15 +95,15 @@ def write(course, chapters, seed_file=None, timeout=120, force=False):
             would be overwritten; nothing is written then.
     """
     course = Path(course)
-    course.mkdir(parents=True, exist_ok=True)
-    own = course / SEED
+    made, own = {}, course / SEED
     if seed_file is None and not own.exists():
-        own.write_text(secrets.token_hex(16) + "\n", encoding="utf-8")
-    seed = questions.read_seed(seed_file or own)
+        seed = secrets.token_hex(16)
+        made[own] = seed + "\n"
+    else:
+        seed = questions.read_seed(seed_file or own)
     config = course / "nbgrader_config.py"
     if not config.exists():  # a teacher may have changed it
-        config.write_text(CONFIG.format(timeout=timeout), encoding="utf-8")
-    made = {}
+        made[config] = CONFIG.format(timeout=timeout)
     for chapter in chapters:
         name = name_of(chapter)
         path = course / "source" / name / f"{name}.ipynb"

@@ -26,7 +26,7 @@ import time
 
 import course
 import editions
-from editions import SOLUTION
+from editions import target
 import errors
 import jupytext
 from nbclient import NotebookClient
@@ -43,10 +43,6 @@ def sources(chapters):
     if not chosen:
         sys.exit(f"No chapter is called {' or '.join(chapters)}.")
     return chosen
-
-
-def target(source):
-    return FOLDER / f"{source.stem}.ipynb"
 
 
 def published(source):
@@ -67,10 +63,9 @@ def published(source):
         if cell.cell_type == "markdown":
             cell.source = DRAWING.sub(_embedded, cell.source)
         if "exercise" in tags:
-            solution = SOLUTION.sub(r"\2", cell.source)
-            cell.source = SOLUTION.sub(r"\1...  # your code\n", cell.source)
-            cell.source = cell.source.rstrip("\n")
-            cells += [cell, _folded(solution.rstrip("\n"))]
+            solution = _folded(editions.solved(cell.source))
+            cell.source = editions.stub(cell.source)
+            cells += [cell, solution]
         elif "check" in tags and cells and "solution" in cells[-1].metadata:
             cells.insert(-1, cell)  # stub, check, then the folded solution
         else:

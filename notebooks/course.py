@@ -1,9 +1,12 @@
 """What a course needs of the chapters: editions, assignments, exams.
 
-python notebooks/build.py student OUT [chapter…]
-python notebooks/build.py instructor OUT [chapter…] [--seed FILE]
-python notebooks/build.py assignment COURSE [chapter…] [--seed FILE]
-python notebooks/build.py exam OUT [chapter…] --seed FILE
+    python notebooks/build.py student OUT [chapter…]
+    python notebooks/build.py instructor OUT [chapter…] [--seed FILE]
+    python notebooks/build.py assignment COURSE [chapter…] [--seed FILE]
+    python notebooks/build.py exam OUT [chapter…] --seed FILE
+
+A chapter is named by its first letters. For an assignment, `08.3` names one
+exercise of chapter 08.
 """
 
 from pathlib import Path
@@ -92,7 +95,7 @@ def choose(chapters, sources):
 def write_edition(edition, out, source):
     """Write a chapter for students or for teachers into a folder."""
     chapter = editions.read_chapter(source)
-    built = source.parents[1] / f"{source.stem}.ipynb"
+    built = editions.target(source)
     published = nbformat.read(built, as_version=4)
     out.mkdir(parents=True, exist_ok=True)
     made = getattr(editions, edition)(chapter, published)

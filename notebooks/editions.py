@@ -32,6 +32,21 @@ POINTS = {"●": 5, "●●": 10, "●●●": 20, "": 10}
 SKIPPED = ["nbval-skip"]  # of each cell that waits for its reader
 
 
+def target(source):
+    """The path of the notebook that is built from a source."""
+    return source.parents[1] / f"{source.stem}.ipynb"
+
+
+def stub(code):
+    """What a reader is given of a cell with a solution between its marks."""
+    return SOLUTION.sub(r"\1...  # your code\n", code).rstrip("\n")
+
+
+def solved(code):
+    """The same cell with the solution in its place."""
+    return SOLUTION.sub(r"\2", code).rstrip("\n")
+
+
 @dataclass
 class Exercise:
     """One exercise: what it asks, and for code the cells that check it."""
@@ -51,12 +66,11 @@ class Exercise:
 
     @property
     def stub(self):
-        text = SOLUTION.sub(r"\1...  # your code\n", self.code)
-        return text.rstrip("\n")
+        return stub(self.code)
 
     @property
     def solution(self):
-        return SOLUTION.sub(r"\2", self.code).rstrip("\n")
+        return solved(self.code)
 
     def question(self):
         """The text of the question, with what it is worth."""
@@ -75,24 +89,27 @@ class Chapter:
     name: str
     title: str
     setup: str
-    opening: str  # of the exercises
     exercises: list
 
     @property
     def number(self):
         return self.name[:2]
 
-    def slips(self, number):
-        """The wrong answers to an exercise: (what is wrong, code, message)."""
+    @property
+    def slips(self):
+        """Dict of exercise number → its wrong answers.
+
+        Each is what is wrong, the code, and what the check must say.
+        """
         path = WRONG / f"{self.name}.py"
         text = path.read_text("utf-8") if path.exists() else ""
         _, *parts = SLIP.split(text)
-        found = []
-        for of, message, body in zip(*[iter(parts)] * 3, strict=True):
+        found = {}
+        for number, message, body in zip(*[iter(parts)] * 3, strict=True):
             why, answer = re.match(r"\s*((?:# .*\n)*)((?s:.*))", body).groups()
             why = " ".join(line[2:] for line in why.splitlines())
-            if int(of) == number:
-                found.append((why, answer.strip(), message))
+            slip = why, answer.strip(), message
+            found.setdefault(int(number), []).append(slip)
         return found
 
 
@@ -103,7 +120,8 @@ def read_chapter(source):
         source: Path of `notebooks/source/NN_name.md`.
 
     Raises:
-        ValueError: If a check stands before its exercise.
+        ValueError: If a check stands before its exercise, or an exercise has
+            two answers or two hidden checks.
     """
     cells = jupytext.read(source, fmt="md:myst").cells
     cells = [c for c in cells if c.metadata.get("lang", "en") == "en"]
@@ -112,7 +130,7 @@ def read_chapter(source):
     begin = next(
         i for i, c in enumerate(cells) if c.source.startswith("## Exercises")
     )
-    chapter = Chapter(source.stem, title, "\n\n".join(setup), "", [])
+    chapter = Chapter(source.stem, title, "\n\n".join(setup), [])
     for cell in cells[begin:]:
         if cell.cell_type == "markdown":
             _read_prose(cell.source, chapter)
@@ -129,8 +147,7 @@ def _read_prose(text, chapter):
             chapter.exercises.append(Exercise(int(number), title, mark))
             part = part[heading.end() :]
         elif not chapter.exercises:
-            chapter.opening += part.removeprefix("## Exercises").strip()
-            continue
+            continue  # the heading of all exercises
         exercise = chapter.exercises[-1]
         answers = FOLD.findall(part)
         exercise.answers += [SUMMARY.sub("", x).strip() for x in answers]
@@ -141,14 +158,19 @@ def _read_prose(text, chapter):
 def _read_code(cell, chapter):
     tags = cell.metadata.get("tags", [])
     exercise = chapter.exercises[-1] if chapter.exercises else None
-    if "exercise" in tags and exercise:
-        exercise.code = cell.source
-    elif exercise is None or not exercise.code:
+    kinds = {"exercise": "code", "hidden": "hidden"}
+    kind = next((kinds[tag] for tag in tags if tag in kinds), "checks")
+    if exercise is None or not (exercise.code or kind == "code"):
         raise ValueError(f"{chapter.name}: a check stands before its exercise.")
-    elif "hidden" in tags:
-        exercise.hidden = cell.source
-    else:
+    if kind == "checks":
         exercise.checks.append(cell.source)
+    elif getattr(exercise, kind):
+        raise ValueError(
+            f"{chapter.name}: exercise {exercise.number} has two cells tagged "
+            f"{tags}."
+        )
+    else:
+        setattr(exercise, kind, cell.source)
 
 
 def student(chapter, published):
@@ -188,7 +210,7 @@ def instructor(chapter, published):
                 "**Worth.**\n\n"
                 + "\n".join(f"- {n} points: {what}" for n, what in rows)
             ] * bool(rows)
-        slips = chapter.slips(exercise.number)
+        slips = chapter.slips.get(exercise.number, [])
         notes += ["**Slips to expect.**"] * bool(slips)
         notes += [
             f"<details><summary>{why}</summary>\n\n```python\n{answer}\n```\n\n"

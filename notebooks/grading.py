@@ -72,7 +72,7 @@ def grade(course, name, limit=LIMIT):
     for student, (reason, cell) in failed.items():
         write_page(course, name, student, reason, cell)
     nbgrader(course, limit, "export", "--to", "grades.csv")
-    rows = read_grades(course, name, failed)
+    rows = read_grades(course, name, students, failed)
     write_report(course / f"report_{name}.csv", rows)
     return rows
 
@@ -173,26 +173,37 @@ def write_page(course, name, student, reason, cell):
     (folder / f"{name}.html").write_text(text, encoding="utf-8")
 
 
-def read_grades(course, name, failed):
-    """The rows of the report, from nbgrader's gradebook."""
+def read_grades(course, name, students, failed):
+    """The rows of the report, from nbgrader's gradebook.
+
+    Args:
+        course: Path of the course folder.
+        name: Str, the assignment.
+        students: List of str.
+        failed: Dict of a student whose submission could not be graded →
+            what `explain` returned.
+    """
     rows = []
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         assignment = gradebook.find_assignment(name)
-        for path in sorted(course.glob(f"submitted/*/{name}")):
-            student = path.parent.name
-            reason, _ = failed.get(student, ("", ""))
-            row = {"student": student, "checked": 0.0, "read": 0.0}
-            if not reason:
+        for student in students:
+            if student in failed:
+                checked, read, note = 0.0, 0.0, failed[student][0]
+            else:
                 found = gradebook.find_submission(name, student)
-                row |= {
-                    "checked": found.code_score,
-                    "read": found.written_score,
+                checked, read = found.code_score, found.written_score
+                waits = "answers in words wait for a reader"
+                note = waits if found.needs_manual_grade else ""
+            rows.append(
+                {
+                    "student": student,
+                    "checked": checked,
+                    "read": read,
+                    "of checked": assignment.max_code_score,
+                    "of read": assignment.max_written_score,
+                    "note": note,
                 }
-                if found.needs_manual_grade:
-                    reason = "answers in words wait for a reader"
-            row["of checked"] = assignment.max_code_score
-            row["of read"] = assignment.max_written_score
-            rows.append(row | {"note": reason})
+            )
     return rows
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 
+import build
 import editions
 import nbformat
 
@@ -133,20 +134,17 @@ def main():
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
     parser.add_argument("chapters", nargs="*", help="their first letters")
     options = parser.parse_args()
-    sources = sorted((FOLDER / "source").glob("*.md"))
-    paths = {x.stem: options.folder / f"{x.stem}.ipynb" for x in sources}
-    chosen = [
-        x
-        for x in sources
-        if x.name.startswith(tuple(options.chapters) or "")
-        and paths[x.stem].exists()
-    ]
+    paths = {
+        source: options.folder / editions.target(source).name
+        for source in build.sources(options.chapters)
+    }
+    chosen = [source for source, path in paths.items() if path.exists()]
     if not chosen:
         sys.exit(f"No notebook of the course lies in {options.folder}.")
     solved = total = 0
     for source in chosen:
         chapter = editions.read_chapter(source)
-        notebook = nbformat.read(paths[source.stem], as_version=4)
+        notebook = nbformat.read(paths[source], as_version=4)
         found = progress(chapter, notebook)
         print("\n".join(report(chapter, found)), flush=True)
         solved += sum(said == "" for said in found.values())

@@ -4,16 +4,13 @@ It is tested where it was built: python -m sphinx -b html docs docs/_build/html
 """
 
 from collections import Counter
-from functools import partial
 from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 import io
 from pathlib import Path
-import shutil
-from threading import Thread
 from urllib.parse import unquote, urljoin, urlsplit
 
+from browsing import served, visits
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -24,76 +21,19 @@ PAGES = sorted(
     if not {"_static", "slides"} & {*path.relative_to(BOOK).parts}
 )
 CHAPTER = "notebooks/06_multi_head.html"
-NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 pytestmark = pytest.mark.skipif(not PAGES, reason="the book is not built")
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    # Some servers call a notebook JSON, which a browser shows and not saves.
-    extensions_map = {
-        **SimpleHTTPRequestHandler.extensions_map,
-        ".ipynb": "application/json",
-    }
-
-    def log_message(self, *args):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    def handle_error(self, *args):
-        """A browser that leaves a page hangs up."""
 
 
 @pytest.fixture(scope="module")
 def address():
-    serve = partial(Quiet, directory=BOOK)
-    with Server(("127.0.0.1", 0), serve) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip("no Chromium")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", NETWORK]
-        )
-        yield browser
-        browser.close()
+    with served(BOOK) as address:
+        yield address
 
 
 @pytest.fixture
 def visit(browser, address):
-    """Opens a page of the book; in the end nothing may have gone wrong."""
-    contexts, wrong = [], []
-
-    def hear(request):
-        if not request.url.startswith((address, "data:", "blob:")):
-            wrong.append(request.url)
-
-    def visit(name, width=1280, **options):
-        size = {"width": width, "height": 900}
-        contexts.append(browser.new_context(viewport=size, **options))
-        page = contexts[-1].new_page()
-        page.on("request", hear)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on(
-            "console",
-            lambda said: said.type == "error" and wrong.append(said.text),
-        )
-        page.goto(address + name)
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
-    assert not wrong
+    with visits(browser, address) as visit:
+        yield visit
 
 
 class Links(HTMLParser):

@@ -97,7 +97,7 @@ def test_teachers_get_solutions_answers_rubrics_and_slips(name):
         assert exercise.solution in found
         assert exercise.hidden in found
         assert all(answer in found for answer in exercise.answers)
-        for _, answer, message in chapter.slips(exercise.number):
+        for _, answer, message in chapter.slips.get(exercise.number, []):
             assert answer in found and message in found
         for _, gives in rubrics.get(exercise.number, []):
             assert gives in found
@@ -105,11 +105,9 @@ def test_teachers_get_solutions_answers_rubrics_and_slips(name):
 
 def test_slips_are_the_wrong_answers_of_the_tests():
     text = (editions.WRONG / "06_multi_head.py").read_text("utf-8")
-    slips = [
-        slip for n in range(1, 7) for slip in CHAPTERS["06_multi_head"].slips(n)
-    ]
-    assert len(slips) == text.count("# %% exercise")
-    why, answer, message = slips[0]
+    slips = CHAPTERS["06_multi_head"].slips
+    assert sum(map(len, slips.values())) == text.count("# %% exercise")
+    why, answer, message = slips[2][0]
     assert why == "Every H-th row of W_o is taken for a head's."
     assert answer.startswith("def contributions")
     assert message == "do not sum to the output"
@@ -123,6 +121,30 @@ def test_a_check_before_its_exercise_is_refused(tmp_path):
     )
     with pytest.raises(ValueError, match="01_x: a check stands before"):
         editions.read_chapter(source)
+
+
+@pytest.mark.parametrize("tag", ["exercise", "hidden"])
+def test_a_second_answer_or_hidden_check_is_refused(tmp_path, tag):
+    source = tmp_path / "01_x.md"
+    cell = "```{{code-cell}}\n:tags: [{}]\nf = g\n```\n\n"
+    source.write_text(
+        "# 01. X\n\n+++\n\n## Exercises\n\n### Exercise 1\n\nAsk.\n\n"
+        + cell.format("exercise")
+        + 2 * cell.format(tag)
+    )
+    with pytest.raises(ValueError, match="exercise 1 has two cells tagged"):
+        editions.read_chapter(source)
+
+
+def test_an_assignment_refused_leaves_nothing_behind(tmp_path):
+    chapter = CHAPTERS["06_multi_head"]
+    path = tmp_path / "source" / "06_exercises" / "06_exercises.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(ValueError, match="Nothing was written"):
+        assignment.write(tmp_path, [chapter])
+    assert [x.name for x in tmp_path.iterdir()] == ["source"]
+    assert path.read_text() == "mine"
 
 
 # What nbgrader is given
@@ -200,7 +222,7 @@ def test_an_assignment_may_be_a_part_of_a_chapter():
 def test_what_an_assignment_lacks_is_said():
     exercise = editions.Exercise(1, "x", "●", code="f()", checks=["g()"])
     words = editions.Exercise(2, "y", "●")
-    chapter = editions.Chapter("99_none", "None", "", "", [exercise, words])
+    chapter = editions.Chapter("99_none", "None", "", [exercise, words])
     bare, loose = assignment.shortcomings(chapter)
     assert bare.startswith("99_none: exercises 1 have no hidden check.")
     assert loose.startswith("99_none: exercises 2 have no rubric")
@@ -347,7 +369,7 @@ def test_what_cannot_be_made_is_said_in_a_line(tmp_path):
 def test_progress_tells_solved_wrong_and_untouched_apart():
     chapter = CHAPTERS["06_multi_head"]
     notebook = editions.student(chapter, published(chapter.name))
-    wrong = chapter.slips(2)[0]
+    wrong = chapter.slips[2][0]
     for cell in notebook.cells:
         if cell.source == chapter.exercises[1].stub:
             cell.source = wrong[1]
@@ -376,7 +398,7 @@ def test_an_answer_that_ends_or_never_ends_stops_no_other():
         editions.Exercise(n, "x", "●", code=stubs, checks=["assert f() == 1"])
         for n in answers
     ]
-    chapter = editions.Chapter("99_x", "X", "", "", exercises)
+    chapter = editions.Chapter("99_x", "X", "", exercises)
     cells = []
     for number, answer in answers.items():
         cells.append(editions.prose(f"### Exercise {number}: x ●"))
@@ -388,15 +410,14 @@ def test_an_answer_that_ends_or_never_ends_stops_no_other():
     assert "SyntaxError" in found[4]
 
 
-def test_the_commands_say_what_they_want(tmp_path):
-    for script, said in (("progress.py", "No notebook of the course lies in"),):
-        run = subprocess.run(
-            [sys.executable, build.FOLDER / script, tmp_path],
-            capture_output=True,
-            text=True,
-        )
-        assert run.returncode == 1
-        assert said in run.stderr
+def test_progress_in_an_empty_folder_is_said_in_a_line(tmp_path):
+    run = subprocess.run(
+        [sys.executable, build.FOLDER / "progress.py", tmp_path],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith("No notebook of the course lies in")
 
 
 def test_chances_come_from_the_seed_alone():

@@ -6,112 +6,90 @@ which the check must say, and a comment that names the slip.
 """
 
 import ast
-from pathlib import Path
 import re
 
 import build
-import jupytext
+import editions
 import matplotlib
 import pytest
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-CHAPTERS = sorted((NOTEBOOKS / "source").glob("*.md"))
-WRONG = Path(__file__).parent / "wrong_answers"
-TITLE = re.compile(r"^# %% exercise (\d+) \| (.+)$", re.MULTILINE)
+CHAPTERS = [editions.read_chapter(source) for source in build.sources([])]
 
 matplotlib.use("agg")
+each_chapter = pytest.mark.parametrize(
+    "chapter", CHAPTERS, ids=lambda chapter: chapter.name
+)
 
 
-def cells(path, tag):
-    return [
-        cell
-        for cell in jupytext.read(path, fmt="md:myst").cells
-        if tag in cell.metadata.get("tags", [])
-    ]
+@pytest.fixture(autouse=True)
+def in_the_folder_of_the_notebooks(monkeypatch):
+    monkeypatch.chdir(build.FOLDER)
 
 
-def coded_exercises(path):
-    """The exercises of a chapter that ask for code.
-
-    A dict of number to the cell that asks and the check, which may stand in
-    several cells.
-    """
-    found, number = {}, None
-    for cell in jupytext.read(path, fmt="md:myst").cells:
-        heading = re.search(r"^### Exercise (\d+)", cell.source, re.MULTILINE)
-        if cell.cell_type == "markdown" and heading:
-            number = int(heading[1])
-        tags = cell.metadata.get("tags", [])
-        if "exercise" in tags:
-            assert number not in found
-            found[number] = cell.source, ""
-        elif "check" in tags:
-            exercise, check = found[number]
-            found[number] = exercise, f"{check}\n\n{cell.source}"
-    assert all(check for _, check in found.values())
-    return found
+def coded(chapter):
+    """Dict of number → each exercise that asks for code."""
+    return {x.number: x for x in chapter.exercises if x.code}
 
 
 def exercises():
-    for path in CHAPTERS:
-        for number, (exercise, check) in coded_exercises(path).items():
-            yield pytest.param(
-                path, exercise, check, id=f"{path.stem}-{number}"
-            )
+    for chapter in CHAPTERS:
+        for number, exercise in coded(chapter).items():
+            yield pytest.param(chapter, exercise, id=f"{chapter.name}-{number}")
 
 
-def setup(path):
+def setup(chapter):
     names = {"__name__": "__main__"}
-    for cell in cells(path, "setup"):
-        exec(compile(cell.source, path.name, "exec"), names)
+    exec(compile(chapter.setup, chapter.name, "exec"), names)
     return names
 
 
-@pytest.mark.parametrize(("path", "exercise", "check"), exercises())
-def test_the_solution_passes_its_check_and_the_stub_does_not(
-    path, exercise, check, monkeypatch
-):
-    monkeypatch.chdir(NOTEBOOKS)
-    solution = build.SOLUTION.sub(r"\2", exercise)
-    stub = build.SOLUTION.sub(r"\1...  # your code\n", exercise)
-    assert solution != exercise != stub
-    names = setup(path)
-    exec(solution, names)
-    exec(check, names)
-    names = setup(path)
+def check(exercise, names):
+    exec("\n\n".join(exercise.checks), names)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), exercises())
+def test_the_solution_passes_its_check_and_the_stub_does_not(chapter, exercise):
+    assert exercise.solution != exercise.code != exercise.stub
+    names = setup(chapter)
+    exec(exercise.solution, names)
+    check(exercise, names)
+    names = setup(chapter)
     with pytest.raises(Exception):  # noqa: B017, PT011
-        exec(stub, names)
-        exec(check, names)
+        exec(exercise.stub, names)
+        check(exercise, names)
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_a_chapter_has_exercises_that_check_themselves(path):
-    assert len(cells(path, "exercise")) >= 2
+@each_chapter
+def test_a_chapter_has_exercises_that_check_themselves(chapter):
+    assert len(coded(chapter)) >= 2
+    assert all(exercise.checks for exercise in coded(chapter).values())
 
 
 def wrong_answers():
-    for path in CHAPTERS:
-        answers = WRONG / f"{path.stem}.py"
-        if answers.exists():
-            _, *parts = TITLE.split(answers.read_text(encoding="utf-8"))
-            cases = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-            for order, (number, message, code) in enumerate(cases, 1):
+    for chapter in CHAPTERS:
+        for number, slips in chapter.slips.items():
+            for order, (_, answer, message) in enumerate(slips, 1):
                 yield pytest.param(
-                    path, int(number), message, code, id=f"{path.stem}-{order}"
+                    chapter,
+                    number,
+                    message,
+                    answer,
+                    id=f"{chapter.name}-{number}-{order}",
                 )
 
 
-@pytest.mark.parametrize(("path", "number", "message", "code"), wrong_answers())
+@pytest.mark.parametrize(
+    ("chapter", "number", "message", "answer"), wrong_answers()
+)
 def test_a_wrong_answer_is_refused_with_words_that_help(
-    path, number, message, code, monkeypatch
+    chapter, number, message, answer
 ):
-    monkeypatch.chdir(NOTEBOOKS)
-    exercise, check = coded_exercises(path)[number]
-    names = setup(path)
-    exec(code, names)  # it runs: only the check finds it wrong
-    assert defined(exercise) <= defined(code)
+    exercise = coded(chapter)[number]
+    names = setup(chapter)
+    exec(answer, names)  # it runs: only the check finds it wrong
+    assert defined(exercise.code) <= defined(answer)
     with pytest.raises(AssertionError, match=re.escape(message)):
-        exec(check, names)
+        check(exercise, names)
 
 
 def defined(source):
@@ -121,14 +99,11 @@ def defined(source):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [path for path in CHAPTERS if (WRONG / f"{path.stem}.py").exists()],
-    ids=lambda path: path.stem,
+    "chapter",
+    [chapter for chapter in CHAPTERS if chapter.slips],
+    ids=lambda chapter: chapter.name,
 )
-def test_every_check_is_tried_with_five_different_wrong_answers(path):
-    _, *parts = TITLE.split((WRONG / f"{path.stem}.py").read_text("utf-8"))
-    tried = {}
-    for number, code in zip(parts[::3], parts[2::3], strict=True):
-        tried.setdefault(int(number), set()).add(ast.dump(ast.parse(code)))
-    assert tried.keys() == coded_exercises(path).keys()
-    assert min(map(len, tried.values())) >= 5
+def test_every_check_is_tried_with_five_different_wrong_answers(chapter):
+    assert chapter.slips.keys() == coded(chapter).keys()
+    for slips in chapter.slips.values():
+        assert len({ast.dump(ast.parse(answer)) for _, answer, _ in slips}) >= 5

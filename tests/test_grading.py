@@ -42,7 +42,7 @@ def right(chapter, cells):
 def wrong_in_two(chapter, cells):
     right(chapter, cells)
     for exercise in coded(chapter)[:2]:
-        slips = chapter.slips(exercise.number)
+        slips = chapter.slips.get(exercise.number)
         answer = slips[0][1] if slips else exercise.stub
         cells[f"exercise-{exercise.number}"].source = answer
 
@@ -169,7 +169,8 @@ def test_feedback_tells_the_message_and_no_secret(graded):
     wrong = course / "feedback" / "wrong" / name / f"{name}.html"
     shown = html.unescape(re.sub(r"<[^>]*>", "", wrong.read_text("utf-8")))
     for exercise in (first, second):
-        slips = [slip for _, slip, _ in chapter.slips(exercise.number)[:1]]
+        slips = chapter.slips.get(exercise.number, [])[:1]
+        slips = [answer for _, answer, _ in slips]
         known = "\n".join([exercise.stub, *exercise.checks, *slips])
         for line in map(str.strip, exercise.solution.splitlines()):
             assert len(line) < 13 or line in known or line not in shown

@@ -18,69 +18,45 @@ import nbformat
 import numpy as np
 import pytest
 from test_chapters import TOLD
-from test_exercises import (
-    NOTEBOOKS,
-    cells,
-    coded_exercises,
-    defined,
-    wrong_answers,
-)
+from test_exercises import CHAPTERS as ALL
+from test_exercises import coded, defined
 
-CHAPTERS = build.sources(TOLD)
+CHAPTERS = [chapter for chapter in ALL if chapter.number in TOLD]
 SEEDS = (1, 2, 3)
 
 pytestmark = pytest.mark.backend_free
-
-
-def hidden_cells(path):
-    """Pairs of the number of an exercise and a hidden cell behind it."""
-    number = None
-    for cell in jupytext.read(path, fmt="md:myst").cells:
-        heading = re.search(r"^### Exercise (\d+)", cell.source, re.MULTILINE)
-        if cell.cell_type == "markdown" and heading:
-            number = int(heading[1])
-        if "hidden" in cell.metadata.get("tags", []):
-            yield number, cell.source
-
-
-# Each chapter is read once, which takes longer than most checks do.
-SETUPS = {
-    path: "\n\n".join(cell.source for cell in cells(path, "setup"))
-    for path in CHAPTERS
-}
-EXERCISES = {
-    (path, number): exercise
-    for path in CHAPTERS
-    for number, (exercise, _) in coded_exercises(path).items()
-}
-HIDDEN = {path: list(hidden_cells(path)) for path in CHAPTERS}
-WRONG = [case.values for case in wrong_answers()]
-
 each_chapter = pytest.mark.parametrize(
-    "path", CHAPTERS, ids=lambda path: path.stem
+    "chapter", CHAPTERS, ids=lambda chapter: chapter.name
 )
 each_exercise = pytest.mark.parametrize(
-    ("path", "number"),
+    ("chapter", "exercise"),
     [
-        pytest.param(path, number, id=f"{path.stem}-{number}")
-        for path, number in EXERCISES
+        pytest.param(chapter, exercise, id=f"{chapter.name}-{number}")
+        for chapter in CHAPTERS
+        for number, exercise in coded(chapter).items()
     ],
 )
 
 
-def solution_of(path, number):
-    return build.SOLUTION.sub(r"\2", EXERCISES[path, number])
+@pytest.fixture(autouse=True)
+def in_the_folder_of_the_notebooks(monkeypatch):
+    monkeypatch.chdir(build.FOLDER)
 
 
-def answered(path, answer):
+def source_of(chapter):
+    [source] = build.sources([chapter.name])
+    return source
+
+
+def answered(chapter, answer):
     """The names behind the setup and an answer."""
     names = {"__name__": "__main__"}
-    exec(SETUPS[path], names)
+    exec(chapter.setup, names)
     exec(answer, names)
     return names
 
 
-def grade(path, number, answer, seed, spy=None):
+def grade(chapter, exercise, answer, seed, spy=None):
     """Run an answer and the hidden check as nbgrader does.
 
     Args:
@@ -89,92 +65,85 @@ def grade(path, number, answer, seed, spy=None):
     Returns:
         The names that the hidden check left, and its generator.
     """
-    solution = solution_of(path, number)
-    reference = answered(path, solution)
-    names, wanted = answered(path, answer), defined(solution)
+    reference = answered(chapter, exercise.solution)
+    names, wanted = answered(chapter, answer), defined(exercise.solution)
     for name in wanted if spy else ():
         names[name] = spy(names[name])
     rng = np.random.default_rng(seed)
     solved = SimpleNamespace(**{name: reference[name] for name in wanted})
     before = names | {"rng": rng, "solved": solved}
     after = before.copy()
-    exec(dict(HIDDEN[path])[number], after)
+    exec(exercise.hidden, after)
     left = {x for x in after if before.get(x) is not after[x]}
     return left - {"__builtins__"}, rng
 
 
 @each_chapter
-def test_every_coded_exercise_has_one_hidden_check(path):
+def test_every_coded_exercise_has_one_hidden_check(chapter):
     """It stands behind the visible ones and fits on a screen."""
-    asked_for = [number for chapter, number in EXERCISES if chapter == path]
-    assert [number for number, _ in HIDDEN[path]] == asked_for
-    found = jupytext.read(path, fmt="md:myst").cells
+    found = jupytext.read(source_of(chapter), fmt="md:myst").cells
     sources = [cell.source for cell in found]
-    for _, hidden in HIDDEN[path]:
-        before = found[sources.index(hidden) - 1]
+    for exercise in coded(chapter).values():
+        before = found[sources.index(exercise.hidden) - 1]
         assert before.metadata["tags"] == ["check"]
-        lines = hidden.split("\n")
+        lines = exercise.hidden.split("\n")
         assert len(lines) < 30 and max(map(len, lines)) <= 80
 
 
 @each_chapter
-def test_readers_never_meet_a_hidden_check(path):
-    built = nbformat.read(build.target(path), as_version=4)
-    for cell in [*built.cells, *build.published(path).cells]:
+def test_readers_never_meet_a_hidden_check(chapter):
+    source = source_of(chapter)
+    built = nbformat.read(build.target(source), as_version=4)
+    for cell in [*built.cells, *build.published(source).cells]:
         assert "hidden" not in cell.metadata.get("tags", [])
-        assert not any(hidden in cell.source for _, hidden in HIDDEN[path])
+        for exercise in coded(chapter).values():
+            assert exercise.hidden not in cell.source
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @each_exercise
-def test_the_solution_passes_whatever_is_drawn(path, number, seed, monkeypatch):
-    monkeypatch.chdir(NOTEBOOKS)
-    left, _ = grade(path, number, solution_of(path, number), seed)
+def test_the_solution_passes_whatever_is_drawn(chapter, exercise, seed):
+    left, _ = grade(chapter, exercise, exercise.solution, seed)
     # No name of a student is overwritten.
     assert all(name.startswith("hidden_") for name in left)
 
 
 @each_exercise
-def test_the_stub_fails(path, number, monkeypatch):
-    monkeypatch.chdir(NOTEBOOKS)
-    stub = build.SOLUTION.sub(r"\1...  # your code\n", EXERCISES[path, number])
+def test_the_stub_fails(chapter, exercise):
     with pytest.raises((AssertionError, TypeError, ValueError)):
-        grade(path, number, stub, SEEDS[0])
+        grade(chapter, exercise, exercise.stub, SEEDS[0])
 
 
 @each_exercise
-def test_most_wrong_answers_are_refused(path, number, monkeypatch):
+def test_most_wrong_answers_are_refused(chapter, exercise):
     """Half at least; some break a prohibition only, and are right."""
-    monkeypatch.chdir(NOTEBOOKS)
     refused = [
-        is_refused(path, number, answer)
-        for chapter, of, _, answer in WRONG
-        if (chapter, of) == (path, number)
+        is_refused(chapter, exercise, answer)
+        for _, answer, _ in chapter.slips[exercise.number]
     ]
     assert sum(refused) >= len(refused) / 2 > 0, refused
 
 
-def is_refused(path, number, answer):
+def is_refused(chapter, exercise, answer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no refusal
         try:
-            grade(path, number, answer, SEEDS[0])
+            grade(chapter, exercise, answer, SEEDS[0])
         except Exception:  # also of shapes that do not fit
             return True
     return False
 
 
 @each_exercise
-def test_another_seed_asks_for_other_numbers(path, number, monkeypatch):
-    monkeypatch.chdir(NOTEBOOKS)
+def test_another_seed_asks_for_other_numbers(chapter, exercise):
     first, again, other = (
-        asked(path, number, seed) for seed in (SEEDS[0], *SEEDS[:2])
+        asked(chapter, exercise, seed) for seed in (SEEDS[0], *SEEDS[:2])
     )
     assert first == again
     assert not set(first) & set(other)
 
 
-def asked(path, number, seed):
+def asked(chapter, exercise, seed):
     """Digests of what the check hands to the student's functions."""
     calls = []
 
@@ -185,7 +154,7 @@ def asked(path, number, seed):
 
         return spied
 
-    _, rng = grade(path, number, solution_of(path, number), seed, spy)
+    _, rng = grade(chapter, exercise, exercise.solution, seed, spy)
     fresh = np.random.default_rng(seed).bit_generator.state
     assert calls and rng.bit_generator.state != fresh
     return calls
@@ -209,10 +178,10 @@ def contents(value):
 
 
 @each_chapter
-def test_a_hidden_check_says_what_it_asked_for(path):
+def test_a_hidden_check_says_what_it_asked_for(chapter):
     """Each of its assertions names the function it is about, first."""
-    for number, source in HIDDEN[path]:
-        nodes = list(ast.walk(ast.parse(source)))
+    for exercise in coded(chapter).values():
+        nodes = list(ast.walk(ast.parse(exercise.hidden)))
         said = [ast.unparse(n.msg) for n in nodes if isinstance(n, ast.Assert)]
-        [name] = defined(solution_of(path, number))
+        [name] = defined(exercise.solution)
         assert said and all(re.match(rf"f?['\"]{name}: ", m) for m in said)

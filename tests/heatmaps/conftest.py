@@ -1,7 +1,5 @@
 """Pages in Chromium, without a network."""
 
-import shutil
-
 import pytest
 
 
@@ -58,21 +56,6 @@ class Viewer:
         """Nothing was asked of the network, and nothing failed."""
         assert not self.asked and not self.errors
         assert self.page.title() == "Attention"
-
-
-@pytest.fixture(scope="session")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    names = ("chromium", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.skip("no Chromium")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
