@@ -23,7 +23,7 @@ def layers_needed(adjacency, source):
     return None
 
 
-# %% exercise 2 | edges used in one direction
+# %% exercise 2 | is each edge used in one direction
 # Each edge is used in both directions.
 def layers_needed(adjacency, source):
     both = adjacency | adjacency.T
@@ -36,21 +36,17 @@ def layers_needed(adjacency, source):
 
 
 # %% exercise 2 | Does a node keep what it has heard
-# Nodes forget: those reached now are those that hear somebody of before.
+# Walks of exactly so many steps: a node forgets what it has heard.
 def layers_needed(adjacency, source):
     reached = np.arange(len(adjacency)) == source
-    seen = reached.copy()
     for depth in range(len(adjacency)):
-        if seen.all():
-            return depth + (adjacency.sum() > len(adjacency))
+        if reached.all():
+            return depth
         reached = adjacency[:, reached].any(axis=1)
-        seen = seen | reached
-        if depth and not reached.any():
-            return None
-    return 0 if seen.all() else None
+    return None
 
 
-# %% exercise 2 | the others never hear of it
+# %% exercise 2 | is each edge used in one direction
 # The number of nodes, less one, is returned if some node is never reached.
 def layers_needed(adjacency, source):
     reached = np.arange(len(adjacency)) == source
@@ -269,7 +265,7 @@ def heads_by_hand(size):
     return np.where(same, 0.0, -10.0), 5 * np.roll(same, 1, axis=1)
 
 
-# %% exercise 4 | an own key leads by
+# %% exercise 4 | all queries have the same weights
 # The offers are so large that the flat rows are sharp as well.
 def heads_by_hand(size):
     same = np.eye(size)
