@@ -1,0 +1,278 @@
+"""Wrong answers to the exercises of chapter 14; each check refuses them."""
+
+
+# %% exercise 2 | is a row the one that hears
+# Rows are read as sources.
+def layers_needed(adjacency, source):
+    reached = np.arange(len(adjacency)) == source
+    for depth in range(len(adjacency)):
+        if reached.all():
+            return depth
+        reached = reached | adjacency[reached].any(axis=0)
+    return None
+
+
+# %% exercise 2 | takes three layers, not 4
+# Nodes are counted, not edges.
+def layers_needed(adjacency, source):
+    reached = np.arange(len(adjacency)) == source
+    for depth in range(1, len(adjacency) + 1):
+        if reached.all():
+            return depth
+        reached = reached | adjacency[:, reached].any(axis=1)
+    return None
+
+
+# %% exercise 2 | is each edge used in one direction
+# Each edge is used in both directions.
+def layers_needed(adjacency, source):
+    both = adjacency | adjacency.T
+    reached = np.arange(len(both)) == source
+    for depth in range(len(both)):
+        if reached.all():
+            return depth
+        reached = reached | both[:, reached].any(axis=1)
+    return None
+
+
+# %% exercise 2 | Does a node keep what it has heard
+# Walks of exactly so many steps: a node forgets what it has heard.
+def layers_needed(adjacency, source):
+    reached = np.arange(len(adjacency)) == source
+    for depth in range(len(adjacency)):
+        if reached.all():
+            return depth
+        reached = adjacency[:, reached].any(axis=1)
+    return None
+
+
+# %% exercise 2 | is each edge used in one direction
+# The number of nodes, less one, is returned if some node is never reached.
+def layers_needed(adjacency, source):
+    reached = np.arange(len(adjacency)) == source
+    depth = 0
+    while not reached.all() and depth < len(adjacency) - 1:
+        reached = reached | adjacency[:, reached].any(axis=1)
+        depth += 1
+    return depth
+
+
+# %% exercise 2 | the adjacency matrix was changed
+# The self-loops are written into what was given.
+def layers_needed(adjacency, source):
+    np.fill_diagonal(adjacency, True)
+    reached = np.arange(len(adjacency)) == source
+    for depth in range(len(adjacency)):
+        if reached.all():
+            return depth
+        reached = adjacency[:, reached].any(axis=1)
+    return None
+
+
+# %% exercise 2 | edges one way: node
+# The club's five layers are taken for the most that a graph can need.
+def layers_needed(adjacency, source):
+    reached = np.arange(len(adjacency)) == source
+    for depth in range(6):
+        if reached.all():
+            return depth
+        reached = reached | adjacency[:, reached].any(axis=1)
+    return None
+
+
+# %% exercise 2 | is a row the one that hears
+# All that the source hears, not all that hear the source: walks backwards.
+def layers_needed(adjacency, source):
+    walks = np.eye(len(adjacency), dtype=bool)
+    step = adjacency | walks
+    for depth in range(len(adjacency)):
+        if walks[source].all():
+            return depth
+        walks = walks @ step
+    return None
+
+
+# %% exercise 3 | an array of N × N numbers was made
+# The table of scores, with a mask.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    table = np.full((len(values), len(values)), -np.inf)
+    table[targets, sources] = scores
+    highest = np.maximum(table.max(axis=1, keepdims=True), -1e30)
+    exponentials = np.exp(table - highest)
+    total = exponentials.sum(axis=1, keepdims=True)
+    return exponentials @ values / np.where(total == 0, 1, total)
+
+
+# %% exercise 3 | an array of N × N numbers was made
+# Which edge leads to which node is a table, too: one more bit for each pair.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    mine = targets[:, None] == np.arange(len(values))  # (edges, N)
+    highest = np.where(mine, scores[:, None], -np.inf).max(axis=0)
+    exponentials = np.exp(scores - highest[targets])
+    weights = exponentials / (exponentials @ mine)[targets]
+    output = np.zeros(values.shape)
+    np.add.at(output, targets, weights[:, None] * values[sources])
+    return output
+
+
+# %% exercise 3 | a loop over nodes or edges
+# The list is read once for each node.
+def attend_edges(scores, edges, values):
+    output = np.zeros(values.shape)
+    for node in range(len(values)):
+        own = edges[:, 1] == node
+        if own.any():
+            exponentials = np.exp(scores[own] - scores[own].max())
+            weights = exponentials / exponentials.sum()
+            output[node] = weights @ values[edges[own, 0]]
+    return output
+
+
+# %% exercise 3 | wrong outputs
+# One softmax over all edges of the graph.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    exponentials = np.exp(scores - scores.max())
+    weights = exponentials / exponentials.sum()
+    output = np.zeros(values.shape)
+    np.add.at(output, targets, weights[:, None] * values[sources])
+    return output
+
+
+# %% exercise 3 | wrong outputs
+# The softmax runs over the edges that leave a node.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    highest = np.full(len(values), -np.inf)
+    np.maximum.at(highest, sources, scores)
+    exponentials = np.exp(scores - highest[sources])
+    total = np.zeros(len(values))
+    np.add.at(total, sources, exponentials)
+    weights = exponentials / total[sources]
+    output = np.zeros(values.shape)
+    np.add.at(output, targets, weights[:, None] * values[sources])
+    return output
+
+
+# %% exercise 3 | take off each target's largest score
+# The largest score is not taken off.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    exponentials = np.exp(scores)
+    total = np.zeros(len(values))
+    np.add.at(total, targets, exponentials)
+    weights = exponentials / total[targets]
+    output = np.zeros(values.shape)
+    np.add.at(output, targets, weights[:, None] * values[sources])
+    return output
+
+
+# %% exercise 3 | take off each target's largest score
+# The largest of all scores is taken off: some targets are left with 0/0.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    exponentials = np.exp(scores - scores.max())
+    total = np.zeros(len(values))
+    np.add.at(total, targets, exponentials)
+    weights = exponentials / total[targets]
+    output = np.zeros(values.shape)
+    np.add.at(output, targets, weights[:, None] * values[sources])
+    return output
+
+
+# %% exercise 3 | node 3 hears nobody
+# Sums first, division last: 0/0 for a node without neighbours.
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    highest = np.full(len(values), -np.inf)
+    np.maximum.at(highest, targets, scores)
+    exponentials = np.exp(scores - highest[targets])
+    total, output = np.zeros(len(values)), np.zeros(values.shape)
+    np.add.at(total, targets, exponentials)
+    np.add.at(output, targets, exponentials[:, None] * values[sources])
+    return output / total[:, None]
+
+
+# %% exercise 3 | wrong outputs
+# Repeated indices are added once: output[targets] += …
+def attend_edges(scores, edges, values):
+    sources, targets = edges.T
+    highest = np.full(len(values), -np.inf)
+    np.maximum.at(highest, targets, scores)
+    exponentials = np.exp(scores - highest[targets])
+    total = np.zeros(len(values))
+    np.add.at(total, targets, exponentials)
+    weights = exponentials / total[targets]
+    output = np.zeros(values.shape)
+    output[targets] += weights[:, None] * values[sources]
+    return output
+
+
+# %% exercise 3 | wrong outputs
+# The values of the targets are averaged.
+def attend_edges(scores, edges, values):
+    _, targets = edges.T
+    highest = np.full(len(values), -np.inf)
+    np.maximum.at(highest, targets, scores)
+    exponentials = np.exp(scores - highest[targets])
+    total = np.zeros(len(values))
+    np.add.at(total, targets, exponentials)
+    weights = exponentials / total[targets]
+    output = np.zeros(values.shape)
+    np.add.at(output, targets, weights[:, None] * values[targets])
+    return output
+
+
+# %% exercise 4 | all queries have the same weights
+# No query decides anything.
+def heads_by_hand(size):
+    return np.zeros((size, size)), 5 * np.eye(size)
+
+
+# %% exercise 4 | all queries have the same weights
+# The asks differ, but every sum is positive: LeakyReLU never bends.
+def heads_by_hand(size):
+    return 10 * np.eye(size) + 10, 5 * np.eye(size)
+
+
+# %% exercise 4 | some key is preferred by no head
+# All heads have one ranking.
+def heads_by_hand(size):
+    offer = np.tile(5.0 * np.arange(size), (size, 1))
+    return np.where(np.eye(size), 0.0, -60.0), offer
+
+
+# %% exercise 4 | an own key leads by
+# The slopes are exchanged: sharp for all queries but the own.
+def heads_by_hand(size):
+    same = np.eye(size)
+    return np.where(same, -10.0, 0.0), 5 * same
+
+
+# %% exercise 4 | an own key leads by
+# The offers are too alike for a softmax to choose.
+def heads_by_hand(size):
+    same = np.eye(size)
+    return np.where(same, 0.0, -10.0), 0.2 * same
+
+
+# %% exercise 4 | an own key leads by
+# Head h means query h, but prefers the next key.
+def heads_by_hand(size):
+    same = np.eye(size)
+    return np.where(same, 0.0, -10.0), 5 * np.roll(same, 1, axis=1)
+
+
+# %% exercise 4 | all queries have the same weights
+# The offers are so large that the flat rows are sharp as well.
+def heads_by_hand(size):
+    same = np.eye(size)
+    return np.where(same, 0.0, -500.0), 400 * same
+
+
+# %% exercise 4 | two arrays (size, size)
+# One head.
+def heads_by_hand(size):
+    return np.zeros((1, size)), 5 * np.eye(size)[:1]
