@@ -53,18 +53,6 @@ def sees_future(f, x):
     return False
 
 
-# %% exercise 1 | a difference hides a change
-# All later tokens get the same change.
-def sees_future(f, x):
-    shift = np.random.default_rng(0).normal(size=x.shape[-1])
-    for t in range(1, x.shape[1]):
-        changed = np.array(x)
-        changed[:, t:] += shift
-        if not np.allclose(f(changed)[:, :t], f(x)[:, :t], atol=1e-5):
-            return True
-    return False
-
-
 # %% exercise 1 | compare all features
 # The first feature of the outputs stands for all.
 def sees_future(f, x):
