@@ -1,0 +1,198 @@
+"""Wrong answers to the exercises of chapter 15; each check refuses them."""
+
+
+# %% exercise 1 | change the inputs from each t on
+# Only the last input is changed.
+def sees_future(f, x):
+    changed = np.array(x)
+    changed[:, -1] = np.random.default_rng(0).normal(size=x.shape[-1])
+    return not np.allclose(f(changed)[:, :-1], f(x)[:, :-1], atol=1e-5)
+
+
+# %% exercise 1 | compare exactly the outputs before t
+# The outputs from t on are compared as well, which may move.
+def sees_future(f, x):
+    noise = np.random.default_rng(0)
+    for t in range(1, x.shape[1]):
+        changed = np.array(x)
+        changed[:, t:] = noise.normal(size=changed[:, t:].shape)
+        if not np.allclose(f(changed), f(x), atol=1e-5):
+            return True
+    return False
+
+
+# %% exercise 1 | change the inputs from each t on
+# Only one t is tried, the middle.
+def sees_future(f, x):
+    t = x.shape[1] // 2
+    changed = np.array(x)
+    changed[:, t:] = np.random.default_rng(0).normal(size=changed[:, t:].shape)
+    return not np.allclose(f(changed)[:, :t], f(x)[:, :t], atol=1e-5)
+
+
+# %% exercise 1 | compare exactly the outputs before t
+# The output just before t is left out.
+def sees_future(f, x):
+    noise = np.random.default_rng(0)
+    for t in range(1, x.shape[1]):
+        changed = np.array(x)
+        changed[:, t:] = noise.normal(size=changed[:, t:].shape)
+        if not np.allclose(f(changed)[:, : t - 1], f(x)[:, : t - 1], atol=1e-5):
+            return True
+    return False
+
+
+# %% exercise 1 | a norm hides a shift
+# All features are raised alike.
+def sees_future(f, x):
+    for t in range(1, x.shape[1]):
+        changed = np.array(x)
+        changed[:, t:] += 1.0
+        if not np.allclose(f(changed)[:, :t], f(x)[:, :t], atol=1e-5):
+            return True
+    return False
+
+
+# %% exercise 1 | compare all features
+# The first feature of the outputs stands for all.
+def sees_future(f, x):
+    noise = np.random.default_rng(0)
+    for t in range(1, x.shape[1]):
+        changed = np.array(x)
+        changed[:, t:] = noise.normal(size=changed[:, t:].shape)
+        if not np.allclose(f(changed)[:, :t, 0], f(x)[:, :t, 0], atol=1e-5):
+            return True
+    return False
+
+
+# %% exercise 1 | work on a copy
+# The caller's array is changed.
+def sees_future(f, x):
+    noise = np.random.default_rng(0)
+    before = np.array(f(x))
+    for t in range(x.shape[1] - 1, 0, -1):
+        x[:, t:] = noise.normal(size=x[:, t:].shape)
+        if not np.allclose(f(x)[:, :t], before[:, :t], atol=1e-5):
+            return True
+    return False
+
+
+# %% exercise 2 | does the last query stand at the last key
+# The first query of a piece is put at the first key.
+def in_pieces(layer, x, size):
+    pieces = []
+    for start in range(0, x.shape[1], size):
+        seen = x[:, : start + size]
+        new = seen[:, start:]
+        mask = causal_mask(seen.shape[1])[: new.shape[1]]
+        pieces.append(layer(new, key=seen, attention_mask=mask))
+    return np.concatenate(pieces, axis=1)
+
+
+# %% exercise 2 | does a piece see what is before it
+# A piece attends to itself alone.
+def in_pieces(layer, x, size):
+    pieces = []
+    for start in range(0, x.shape[1], size):
+        new = x[:, start : start + size]
+        mask = causal_mask(new.shape[1])
+        pieces.append(layer(new, key=new, attention_mask=mask))
+    return np.concatenate(pieces, axis=1)
+
+
+# %% exercise 2 | differ from the whole
+# No mask: inside a piece, queries see later keys.
+def in_pieces(layer, x, size):
+    pieces = []
+    for start in range(0, x.shape[1], size):
+        seen = x[:, : start + size]
+        pieces.append(layer(seen[:, start:], key=seen))
+    return np.concatenate(pieces, axis=1)
+
+
+# %% exercise 2 | one call for each piece
+# The whole at once.
+def in_pieces(layer, x, size):
+    return np.array(layer(x, attention_mask=causal_mask(x.shape[1])))
+
+
+# %% exercise 2 | is the last, shorter piece there
+# What does not fill a piece is lost.
+def in_pieces(layer, x, size):
+    pieces = []
+    for end in range(size, x.shape[1] + 1, size):
+        mask = causal_mask(size, end)
+        new = x[:, end - size : end]
+        pieces.append(layer(new, key=x[:, :end], attention_mask=mask))
+    return np.concatenate(pieces or [x[:, :0]], axis=1)
+
+
+# %% exercise 2 | keys behind its piece
+# Every piece is given all keys, and a mask.
+def in_pieces(layer, x, size):
+    mask, pieces = np.array(causal_mask(x.shape[1])), []
+    for start in range(0, x.shape[1], size):
+        own = slice(start, start + size)
+        pieces.append(layer(x[:, own], key=x, attention_mask=mask[own]))
+    return np.concatenate(pieces, axis=1)
+
+
+# %% exercise 3 | the last earlier occurrence counts
+# The first earlier occurrence.
+def induced(ids):
+    return [
+        ids[ids.index(x) + 1] if x in ids[:t] else 0 for t, x in enumerate(ids)
+    ]
+
+
+# %% exercise 3 | the future is hidden
+# The token that really follows: the future.
+def induced(ids):
+    return [*ids[1:], 0]
+
+
+# %% exercise 3 | 5 was followed by 7
+# The token before the earlier occurrence, not after it.
+def induced(ids):
+    guesses = []
+    for t, current in enumerate(ids):
+        places = [s for s in range(1, t) if ids[s] == current]
+        guesses.append(ids[places[-1] - 1] if places else 0)
+    return guesses
+
+
+# %% exercise 3 | 5 was followed by 7
+# The earlier occurrence itself, as if no first step were needed.
+def induced(ids):
+    return [x if x in ids[:t] else 0 for t, x in enumerate(ids)]
+
+
+# %% exercise 3 | a token may follow itself
+# The last earlier occurrence must not be the neighbour.
+def induced(ids):
+    guesses = []
+    for t, current in enumerate(ids):
+        places = [s for s in range(t - 1) if ids[s] == current]
+        guesses.append(ids[places[-1] + 1] if places else 0)
+    return guesses
+
+
+# %% exercise 3 | the one that followed last
+# The id that has followed most often.
+def induced(ids):
+    guesses = []
+    for t, current in enumerate(ids):
+        after = [ids[s + 1] for s in range(t) if ids[s] == current][::-1]
+        guesses.append(max(after, key=after.count) if after else 0)
+    return guesses
+
+
+# %% exercise 3 | one guess for each position
+# Only the positions that have an earlier occurrence are answered.
+def induced(ids):
+    follower, guesses = {}, []
+    for before, current in zip(ids, ids[1:], strict=False):
+        follower[before] = current
+        if current in follower:
+            guesses.append(follower[current])
+    return guesses
