@@ -9,7 +9,7 @@ def sees_future(f, x):
     return not np.allclose(f(changed)[:, :-1], f(x)[:, :-1], atol=1e-5)
 
 
-# %% exercise 1 | compare exactly the outputs before t
+# %% exercise 1 | compare just the outputs before t
 # The outputs from t on are compared as well, which may move.
 def sees_future(f, x):
     noise = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def sees_future(f, x):
     return not np.allclose(f(changed)[:, :t], f(x)[:, :t], atol=1e-5)
 
 
-# %% exercise 1 | compare exactly the outputs before t
+# %% exercise 1 | compare just the outputs before t
 # The output just before t is left out.
 def sees_future(f, x):
     noise = np.random.default_rng(0)
