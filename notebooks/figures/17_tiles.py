@@ -13,7 +13,7 @@ loads = [
 ]
 output = sheet.box(614, 22, "output $o$", "memory", 84)
 
-left = []
+left, tiles = [], []
 rows = ["maximum", "total", "carried"]
 kept = [["ln 2", "1.5", "(8, 4)"], ["ln 4", "2", "(10, 6)"]]
 scores = [["ln 1", "ln 2"], ["ln 4", "ln 1"]]
@@ -32,11 +32,11 @@ for j, load in enumerate(loads):
     )
     sheet.arrow(tile, state)
     left.append(state)
-    first = tile if j == 0 else first
+    tiles.append(tile)
 asked = sheet.box(28, 192, "query $q$", "query", 84)
 sheet.arrow(asks, asked)
-sheet.arrow(asked, first)
-sheet.arrow(first, tile, "same query", dashed=True)
+sheet.arrow(asked, tiles[0])
+sheet.arrow(*tiles, "same query", dashed=True)
 sheet.label(462, 160, "load $k$ (2, K), $v$ (2, V)", align="left", size=11)
 sheet.label(516, 211, "scores: used,\nthen forgotten", align="left", size=11)
 sheet.arrow(*left, "shrink by ½")
