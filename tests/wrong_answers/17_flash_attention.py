@@ -1,0 +1,278 @@
+"""Wrong answers to the exercises of chapter 17; each check refuses them."""
+
+
+# %% exercise 2 | the shares 1/4 and 3/4
+# The outputs are averaged.
+def merge(outputs, norms):
+    highest = norms.max(axis=0)
+    total = np.exp(norms - highest).sum(axis=0)
+    return outputs.mean(axis=0), highest + np.log(total)
+
+
+# %% exercise 2 | the shares 1/4 and 3/4
+# The outputs are added.
+def merge(outputs, norms):
+    highest = norms.max(axis=0)
+    total = np.exp(norms - highest).sum(axis=0)
+    return outputs.sum(axis=0), highest + np.log(total)
+
+
+# %% exercise 2 | the shares 1/4 and 3/4
+# The log-sum-exps themselves are the shares.
+def merge(outputs, norms):
+    shares = (norms + 1e-9) / (norms + 1e-9).sum(axis=0)
+    norm = np.log(np.exp(norms).sum(axis=0))
+    return (shares[..., None] * outputs).sum(axis=0), norm
+
+
+# %% exercise 2 | the whole denominator is 1 + 3
+# The log-sum-exps are added, as if denominators were multiplied.
+def merge(outputs, norms):
+    powers = np.exp(norms - norms.max(axis=0))
+    shares = powers / powers.sum(axis=0)
+    return (shares[..., None] * outputs).sum(axis=0), norms.sum(axis=0)
+
+
+# %% exercise 2 | the whole denominator is 1 + 3
+# The largest log-sum-exp is taken for that of all keys.
+def merge(outputs, norms):
+    powers = np.exp(norms - norms.max(axis=0))
+    shares = powers / powers.sum(axis=0)
+    return (shares[..., None] * outputs).sum(axis=0), norms.max(axis=0)
+
+
+# %% exercise 2 | overflows
+# No maximum is taken off.
+def merge(outputs, norms):
+    powers = np.exp(norms)
+    total = powers.sum(axis=0)
+    shares = powers / np.where(total == 0, 1, total)
+    return (shares[..., None] * outputs).sum(axis=0), np.log(total)
+
+
+# %% exercise 2 | NaN
+# The maximum is −∞ where no part has a key.
+def merge(outputs, norms):
+    highest = norms.max(axis=0)
+    powers = np.exp(norms - highest)
+    total = powers.sum(axis=0)
+    norm = highest + np.log(total)
+    return (powers[..., None] * outputs).sum(axis=0) / total[:, None], norm
+
+
+# %% exercise 2 | one share for each part
+# The first two parts only.
+def merge(outputs, norms):
+    outputs, norms = outputs[:2], norms[:2]
+    highest = norms.max(axis=0)
+    highest = np.where(np.isfinite(highest), highest, 0)
+    powers = np.exp(norms - highest)
+    total = powers.sum(axis=0)
+    shares = powers / np.where(total == 0, 1, total)
+    norm = highest + np.log(total)
+    return (shares[..., None] * outputs).sum(axis=0), norm
+
+
+# %% exercise 2 | one share for each part
+# One maximum and one total for all queries.
+def merge(outputs, norms):
+    highest = norms[np.isfinite(norms)].max(initial=-1e9)
+    powers = np.exp(norms - highest)
+    shares = powers / np.where(powers.sum() == 0, 1, powers.sum())
+    norm = highest + np.log(powers.sum(axis=0))
+    return (shares[..., None] * outputs).sum(axis=0), norm
+
+
+# %% exercise 2 | log-sum-exp −∞
+# Without any key the log-sum-exp is 0.
+def merge(outputs, norms):
+    highest = norms.max(axis=0)
+    highest = np.where(np.isfinite(highest), highest, 0)
+    powers = np.exp(norms - highest)
+    total = powers.sum(axis=0)
+    total = np.where(total == 0, 1, total)
+    shares = powers / total
+    return (shares[..., None] * outputs).sum(axis=0), highest + np.log(total)
+
+
+# %% exercise 3 | is an N × N array made
+# The forbidden N × N array; the number is right.
+def blocks_of_window(N, block, window):
+    back = np.arange(N)[:, None] - np.arange(N)
+    seen = (back >= 0) & (back < window)
+    shape = (N // block, block, N // block, block)
+    return seen.reshape(shape).any(axis=(1, 3)).sum()
+
+
+# %% exercise 3 | is an N × N array made
+# The same as lists of lists; the number is right.
+def blocks_of_window(N, block, window):
+    seen = [[0 <= i - j < window for j in range(N)] for i in range(N)]
+    tiles = {
+        (i // block, j // block)
+        for i in range(N)
+        for j in range(N)
+        if seen[i][j]
+    }
+    return len(tiles)
+
+
+# %% exercise 3 | no N × N array
+# The N × N array is one of Keras; the number is right.
+def blocks_of_window(N, block, window):
+    back = ops.arange(N)[:, None] - ops.arange(N)[None]
+    seen = np.array((back >= 0) & (back < window))
+    shape = (N // block, block, N // block, block)
+    return seen.reshape(shape).any(axis=(1, 3)).sum()
+
+
+# %% exercise 3 | the first query of a block sees the block before
+# The last query's window is taken for the block's.
+def blocks_of_window(N, block, window):
+    count = 0
+    for i in range(N // block):
+        first = max(0, (i + 1) * block - window)
+        count += i - first // block + 1
+    return count
+
+
+# %% exercise 3 | 15 tiles
+# Whole blocks are counted: the window is rounded up.
+def blocks_of_window(N, block, window):
+    wide = -(-window // block)
+    return sum(min(i + 1, wide) for i in range(N // block))
+
+
+# %% exercise 3 | own key only: the diagonal
+# One key too many: w keys beside the own one.
+def blocks_of_window(N, block, window):
+    count = 0
+    for i in range(N // block):
+        first = max(0, i * block - window)
+        count += i - first // block + 1
+    return count
+
+
+# %% exercise 3 | 1 + 2 + … + 8
+# The first blocks, which have fewer keys before them, are not cut short.
+def blocks_of_window(N, block, window):
+    wide = 1 + -(-(window - 1) // block)
+    return N // block * wide
+
+
+# %% exercise 3 | 1 + 2 + … + 8
+# The window reaches to both sides.
+def blocks_of_window(N, block, window):
+    number, wide = N // block, -(-(window - 1) // block)
+    return sum(
+        min(number - 1, i + wide) - max(0, i - wide) + 1 for i in range(number)
+    )
+
+
+# %% exercise 4 | is one made
+# The forbidden table of all weights; the gradient is right.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    weights = np.exp(q @ k.T / scale - norm[:, None])
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    return weights * (d_output @ v.T - delta) @ k / scale
+
+
+# %% exercise 4 | is one made
+# Blocks are computed one by one, and all are kept; the gradient is right.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    pieces = []
+    for j in range(0, len(k), block):
+        weights = np.exp(q @ k[j : j + block].T / scale - norm[:, None])
+        pieces.append(weights * (d_output @ v[j : j + block].T - delta))
+    return np.concatenate(pieces, axis=1) @ k / scale
+
+
+# %% exercise 4 | without other attention
+# TensorFlow makes the table and its gradient; the gradient is right.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    q = tf.constant(q)
+    with tf.GradientTape() as tape:
+        tape.watch(q)
+        scores = tf.matmul(q, k, transpose_b=True) / k.shape[1] ** 0.5
+        found = tf.matmul(tf.nn.softmax(scores), v)
+    return tape.gradient(found, q, output_gradients=d_output).numpy()
+
+
+# %% exercise 4 | too large by √K
+# The scale is forgotten in dq.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    d_q = np.zeros_like(q)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        weights = np.exp(q @ k_j.T / q.shape[1] ** 0.5 - norm[:, None])
+        d_q += weights * (d_output @ v_j.T - delta) @ k_j
+    return d_q
+
+
+# %% exercise 4 | with δ = do · o
+# δ is forgotten.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    d_q = np.zeros_like(q)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        weights = np.exp(q @ k_j.T / scale - norm[:, None])
+        d_q += weights * (d_output @ v_j.T) @ k_j / scale
+    return d_q
+
+
+# %% exercise 4 | is each weight
+# A softmax of each block alone, without the log-sum-exp.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    d_q = np.zeros_like(q)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        weights = np.exp(q @ k_j.T / scale)
+        weights /= weights.sum(axis=1, keepdims=True)
+        d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
+    return d_q
+
+
+# %% exercise 4 | is each weight
+# δ is the sum over the block alone, not over the row.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    d_q = np.zeros_like(q)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        weights = np.exp(q @ k_j.T / scale - norm[:, None])
+        d_weights = d_output @ v_j.T
+        delta = (weights * d_weights).sum(axis=1, keepdims=True)
+        d_q += weights * (d_weights - delta) @ k_j / scale
+    return d_q
+
+
+# %% exercise 4 | does the sum go over all blocks
+# Each block overwrites what the blocks before have added.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        weights = np.exp(q @ k_j.T / scale - norm[:, None])
+        d_q = weights * (d_output @ v_j.T - delta) @ k_j / scale
+    return d_q
+
+
+# %% exercise 4 | does the sum go over all blocks
+# A shorter last block is left out.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    d_q = np.zeros_like(q)
+    for n in range(len(k) // block):
+        k_j, v_j = (x[n * block : (n + 1) * block] for x in (k, v))
+        weights = np.exp(q @ k_j.T / scale - norm[:, None])
+        d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
+    return d_q
