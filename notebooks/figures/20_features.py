@@ -14,11 +14,12 @@ for y, name, letter in ((170, "query", "q"), (40, "key", "k")):
     )
     sheet.arrow(ask, size, "F numbers")
     steps[letter] = size
-draw = sheet.box(126, 105, "directions $w_1, …, w_F$", "memory", 200, 38)
+sheet.box(126, 105, "directions $w_1, …, w_F$", "memory", 200, 38)
 for letter, y in (("q", 170), ("k", 80)):
     end = (226, y)
     sheet.arrow((226, 143 if letter == "q" else 105), end)
-meet = sheet.box(560, 98, "dot product\n$\\approx e^{q \\cdot k}$", "attention", 120, 54)
+product = "dot product\n$\\approx e^{q \\cdot k}$"
+sheet.box(560, 98, product, "attention", 120, 54)
 sheet.arrow(
     steps["q"].right, (620, 152), "$\\phi(q)$", via=[(620, 190)], side="above"
 )
