@@ -30,7 +30,7 @@ def performer_weights(
     Args:
         query: Float tensor `(B, T, H, K)`.
         key: Float tensor `(B, S, H, K)`.
-        directions: Float tensor `(M, K)`, from `orthogonal_directions`.
+        directions: Float tensor `(F, K)`, from `orthogonal_directions`.
         key_mask: Bool tensor `(B, S)`, True = may be attended.
         use_causal_mask: Whether no query sees a later key; then S = T.
 
@@ -51,7 +51,7 @@ def performer_weights(
     """
     query = ops.transpose(log_features(query, directions), (0, 2, 1, 3))
     key = ops.transpose(log_features(key, directions), (0, 2, 1, 3))
-    exponents = query[:, :, :, None] + key[:, :, None]  # (B, H, T, S, M)
+    exponents = query[:, :, :, None] + key[:, :, None]  # (B, H, T, S, F)
     scores = ops.logsumexp(exponents, axis=-1)  # log φ(q)·φ(k), (B, H, T, S)
     seen = ops.ones_like(scores, "bool")
     if key_mask is not None:
@@ -71,7 +71,7 @@ def performer_attention(
     use_causal_mask=False,
     chunk_size=128,
 ):
-    """An estimate of softmax attention, through M random features a token.
+    """An estimate of softmax attention, through F random features a token.
 
         output = D⁻¹ φ(Q) (φ(K)ᵀ V),   D = diag(φ(Q) φ(K)ᵀ 1)
 
@@ -89,7 +89,7 @@ def performer_attention(
         query: Float tensor `(B, T, H, K)`.
         key: Float tensor `(B, S, H, K)`.
         value: Float tensor `(B, S, H, V)`.
-        directions: Float tensor `(M, K)`, from `orthogonal_directions`.
+        directions: Float tensor `(F, K)`, from `orthogonal_directions`.
         key_mask: Bool tensor `(B, S)`, True = may be attended.
         use_causal_mask: Whether no query sees a later key; then S = T.
         chunk_size: Positive int, tokens of a chunk in the causal form.
@@ -111,11 +111,11 @@ def performer_attention(
     dtype = query.dtype
     directions = ops.cast(directions, "float32")
     query = log_features(ops.cast(query, "float32"), directions)
-    key = log_features(ops.cast(key, "float32"), directions)  # (B, S, H, M)
+    key = log_features(ops.cast(key, "float32"), directions)  # (B, S, H, F)
     value = ops.cast(value, "float32")
     if key_mask is not None:
         key = ops.where(key_mask[:, :, None, None], key, -float("inf"))
-    query = ops.exp(query - largest(query, -1))  # φ(Q), (B, T, H, M)
+    query = ops.exp(query - largest(query, -1))  # φ(Q), (B, T, H, F)
     highest = largest(key, -1)  # (B, S, H, 1)
     ones = ops.ones_like(value[..., :1])  # their sum is the diagonal of D
     value = ops.concatenate([value, ones], axis=-1)  # (B, S, H, V + 1)
@@ -147,7 +147,7 @@ class PerformerAttention(WeightlessAttention):
     Args:
         num_heads: Positive int, H.
         key_dim: Positive int, features K of queries and keys in each head.
-        num_features: Positive int, M random features.
+        num_features: Positive int, F random features.
         value_dim: Positive int, features V of the values in each head; None =
             `key_dim`.
         output_dim: Positive int, features of the output; None = those of the

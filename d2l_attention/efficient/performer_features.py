@@ -20,13 +20,13 @@ def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
     Mezzadri (2007), arXiv:math-ph/0609050, for the signs.
 
     Args:
-        num_features: Positive int, M.
+        num_features: Positive int, F.
         size: Positive int, K.
         seed: Int or `keras.random.SeedGenerator`.
         dtype: Dtype of the result.
 
     Returns:
-        Float tensor `(M, K)`.
+        Float tensor `(F, K)`.
 
     Example:
         >>> import numpy as np
@@ -53,17 +53,17 @@ def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
 def log_features(x, directions):
     """Logarithms of positive random features, which estimate exp(q·k / √K).
 
-        log φ(x)_m = w_m·x / K^¼ − ‖x‖² / 2√K − log √M
-        E[φ(q)·φ(k)] = exp(q·k / √K)   for w_m ~ N(0, I)
+        log φ(x)_f = w_f·x / K^¼ − ‖x‖² / 2√K − log √F
+        E[φ(q)·φ(k)] = exp(q·k / √K)   for w_f ~ N(0, I)
 
     Source: Choromanski et al. (2021), arXiv:2009.14794, lemma 1.
 
     Args:
         x: Float tensor `(…, K)`.
-        directions: Float tensor `(M, K)`, rows w_m.
+        directions: Float tensor `(F, K)`, rows w_f.
 
     Returns:
-        Float tensor `(…, M)`.
+        Float tensor `(…, F)`.
 
     Example:
         >>> import numpy as np
@@ -75,7 +75,7 @@ def log_features(x, directions):
     num_features, size = directions.shape
     x = x / size**0.25
     half = ops.sum(x * x, axis=-1, keepdims=True) / 2  # (…, 1)
-    projected = ops.matmul(x, ops.transpose(directions))  # (…, M)
+    projected = ops.matmul(x, ops.transpose(directions))  # (…, F)
     return projected - half - math.log(num_features) / 2
 
 

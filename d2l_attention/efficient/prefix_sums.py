@@ -16,8 +16,8 @@ def prefix_sums(query, key, value, highest, size):
     come as one sum.
 
     Args:
-        query: Float tensor `(B, T, H, M)`, the features φ(q).
-        key: Float tensor `(B, T, H, M)`, the logarithms of φ(k).
+        query: Float tensor `(B, T, H, F)`, the features φ(q).
+        key: Float tensor `(B, T, H, F)`, the logarithms of φ(k).
         value: Float tensor `(B, T, H, V)`.
         highest: Float tensor `(B, T, H, 1)`, the largest exponent of a key.
         size: Positive int, tokens C of a chunk.
@@ -26,8 +26,8 @@ def prefix_sums(query, key, value, highest, size):
         Float tensor `(B, T, H, V)`.
     """
     length = ops.shape(query)[1]
-    query = split_into_chunks(query, size)  # (B, N, C, H, M)
-    key = split_into_chunks(key, size)  # (B, N, C, H, M)
+    query = split_into_chunks(query, size)  # (B, N, C, H, F)
+    key = split_into_chunks(key, size)  # (B, N, C, H, F)
     value = split_into_chunks(value, size)  # (B, N, C, H, V)
     highest = split_into_chunks(as_constant(highest), size)  # (B, N, C, H, 1)
 
@@ -62,7 +62,7 @@ def _earlier_chunks(highest, sums):
         return highest, sums
 
     highest = ops.moveaxis(highest, 1, 0)  # (N, B, 1, H, 1)
-    sums = ops.moveaxis(sums, 1, 0)  # (N, B, H, M, V)
+    sums = ops.moveaxis(sums, 1, 0)  # (N, B, H, F, V)
     no_key = ops.zeros_like(highest[0]) + NOTHING
     no_sum = ops.zeros_like(sums[0])
     highest, sums = scan_states(add_chunk, (no_key, no_sum), (highest, sums))
@@ -70,7 +70,7 @@ def _earlier_chunks(highest, sums):
 
 
 def _shrink(old, sums, new):
-    """Sums `(B, H, M, V)` divided by exp(new), no longer by exp(old)."""
+    """Sums `(B, H, F, V)` divided by exp(new), no longer by exp(old)."""
     return sums * ops.exp(ops.transpose(old - new, (0, 2, 1, 3)))
 
 
