@@ -1,0 +1,208 @@
+"""Wrong answers to the exercises of chapter 19; each check refuses them."""
+
+
+# %% exercise 2 | m equal keys have m equal
+# The groups are counted once each, whatever their sizes.
+def grouped_attention(query, key, value, group):
+    same = group == np.arange(group.max() + 1)[:, None]
+    mean = same / same.sum(axis=1, keepdims=True)
+    scores = query @ (mean @ key).T / query.shape[1] ** 0.5
+    return np.array(masked_softmax(scores)) @ (mean @ value)
+
+
+# %% exercise 2 | m equal keys have m equal
+# The scores are multiplied by the sizes.
+def grouped_attention(query, key, value, group):
+    same = group == np.arange(group.max() + 1)[:, None]
+    size = same.sum(axis=1)
+    mean = same / size[:, None]
+    scores = query @ (mean @ key).T / query.shape[1] ** 0.5
+    scores = scores * size / size.mean()
+    return np.array(masked_softmax(scores)) @ (mean @ value)
+
+
+# %% exercise 2 | m equal keys have m equal
+# The size is added to the score, not its logarithm.
+def grouped_attention(query, key, value, group):
+    same = group == np.arange(group.max() + 1)[:, None]
+    size = same.sum(axis=1)
+    mean = same / size[:, None]
+    scores = query @ (mean @ key).T / query.shape[1] ** 0.5 + size
+    return np.array(masked_softmax(scores)) @ (mean @ value)
+
+
+# %% exercise 2 | m equal keys have m equal
+# The logarithm is added before the scores are divided.
+def grouped_attention(query, key, value, group):
+    same = group == np.arange(group.max() + 1)[:, None]
+    size = same.sum(axis=1)
+    mean = same / size[:, None]
+    scores = query @ (mean @ key).T + np.log(size)
+    weights = np.array(masked_softmax(scores / query.shape[1] ** 0.5))
+    return weights @ (mean @ value)
+
+
+# %% exercise 2 | mix keys and values by means
+# Sums in place of means.
+def grouped_attention(query, key, value, group):
+    same = (group == np.arange(group.max() + 1)[:, None]).astype(float)
+    scores = query @ (same @ key).T / query.shape[1] ** 0.5
+    return np.array(masked_softmax(scores)) @ (same @ value)
+
+
+# %% exercise 2 | divide the scores by the root of K
+# The scores are not divided.
+def grouped_attention(query, key, value, group):
+    same = group == np.arange(group.max() + 1)[:, None]
+    size = same.sum(axis=1)
+    mean = same / size[:, None]
+    scores = query @ (mean @ key).T + np.log(size)
+    return np.array(masked_softmax(scores)) @ (mean @ value)
+
+
+# %% exercise 2 | a score for each key
+# Plain dense attention, which is forbidden.
+def grouped_attention(query, key, value, group):
+    scores = query @ key.T / query.shape[1] ** 0.5
+    return np.array(masked_softmax(scores)) @ value
+
+
+# %% exercise 2 | a score for each key
+# Dense attention by an einsum.
+def grouped_attention(query, key, value, group):
+    scores = np.einsum("tk,sk->st", query, key) / query.shape[1] ** 0.5
+    return np.array(masked_softmax(scores.T)) @ value
+
+
+# %% exercise 2 | a score for each key
+# Dense attention, one query after the other.
+def grouped_attention(query, key, value, group):
+    rows = []
+    for one in query:
+        powers = np.exp(key @ one / len(one) ** 0.5)
+        rows.append(powers @ value / powers.sum())
+    return np.array(rows)
+
+
+# %% exercise 2 | a score for each key
+# Dense attention in blocks, one for each group.
+def grouped_attention(query, key, value, group):
+    above = below = 0
+    for number in range(group.max() + 1):
+        mine = group == number
+        powers = np.exp(query @ key[mine].T / query.shape[1] ** 0.5)
+        above = above + powers @ value[mine]
+        below = below + powers.sum(axis=1, keepdims=True)
+    return above / below
+
+
+# %% exercise 2 | a score for each key
+# The package's dense attention.
+def grouped_attention(query, key, value, group):
+    arrays = (x[None, :, None] for x in (query, key, value))
+    return np.array(multi_head_attention(*arrays)[0])[0, :, 0]
+
+
+# %% exercise 2 | cannot see your scores
+# Dense attention that does without the watched array.
+def grouped_attention(query, key, value, group):
+    scores = np.array(query.tolist()) @ key.T / query.shape[1] ** 0.5
+    return np.array(masked_softmax(scores)) @ value
+
+
+# %% exercise 3 | the error is a root
+# The share of the squares that is lost.
+def least_error(P, R):
+    squares = np.linalg.svd(P, compute_uv=False) ** 2
+    return squares[R:].sum() / squares.sum()
+
+
+# %% exercise 3 | divide by the size of P
+# The error is not relative.
+def least_error(P, R):
+    return np.linalg.norm(np.linalg.svd(P, compute_uv=False)[R:])
+
+
+# %% exercise 3 | what is kept
+# The share that is kept.
+def least_error(P, R):
+    sizes = np.linalg.svd(P, compute_uv=False)
+    return np.linalg.norm(sizes[:R]) / np.linalg.norm(sizes)
+
+
+# %% exercise 3 | 3 of 4 equal squares are lost
+# One piece too many is kept.
+def least_error(P, R):
+    sizes = np.linalg.svd(P, compute_uv=False)
+    return np.linalg.norm(sizes[R + 1 :]) / np.linalg.norm(sizes)
+
+
+# %% exercise 3 | the R largest are kept
+# 1 − R/N, which holds for the identity only.
+def least_error(P, R):
+    return (1 - R / len(P)) ** 0.5
+
+
+# %% exercise 3 | the R largest are kept
+# The smallest pieces are kept.
+def least_error(P, R):
+    sizes = np.linalg.svd(P, compute_uv=False)[::-1]
+    return np.linalg.norm(sizes[R:]) / np.linalg.norm(sizes)
+
+
+# %% exercise 3 | the R largest are kept
+# The first R rows are kept, and the others answered by 0.
+def least_error(P, R):
+    return np.linalg.norm(P[R:]) / np.linalg.norm(P)
+
+
+# %% exercise 4 | which sum to 1
+# Sums in place of means.
+def pooling(N, size):
+    return np.kron(np.eye(N // size), np.ones((1, size)))
+
+
+# %% exercise 4 | which sum to 1
+# Divided by the number of stretches, not by their length.
+def pooling(N, size):
+    R = N // size
+    return np.kron(np.eye(R), np.ones((1, size))) / R
+
+
+# %% exercise 4 | E is R × N
+# N × R, as in a formula that does not type-check.
+def pooling(N, size):
+    return np.kron(np.eye(N // size), np.full((size, 1), 1 / size))
+
+
+# %% exercise 4 | E is R × N
+# `size` is taken for the number of mixtures.
+def pooling(N, size):
+    return np.kron(np.eye(size), np.full((1, N // size), size / N))
+
+
+# %% exercise 4 | a stretch is made of neighbours
+# Every R-th token is in one mixture.
+def pooling(N, size):
+    return np.tile(np.eye(N // size), size) / size
+
+
+# %% exercise 4 | a stretch and no more
+# A moving mean, whose stretches overlap.
+def pooling(N, size):
+    place = np.arange(N)
+    near = abs(place - np.arange(0, N, size)[:, None]) < size
+    return near / near.sum(axis=1, keepdims=True)
+
+
+# %% exercise 4 | a stretch and no more
+# One token of each stretch is picked.
+def pooling(N, size):
+    return np.eye(N)[::size]
+
+
+# %% exercise 4 | all with one share
+# The first tokens of a stretch weigh more.
+def pooling(N, size):
+    share = np.arange(size, 0, -1.0)
+    return np.kron(np.eye(N // size), share / share.sum())
