@@ -1,0 +1,227 @@
+"""Wrong answers to the exercises of chapter 22; each check refuses them."""
+
+
+# %% exercise 1 | `miss` is the share that all rounds have missed
+# The share that is found is taken for the share that is missed.
+def rounds_needed(p, miss):
+    rounds = 1
+    while 1 - (1 - p) ** rounds < miss:
+        rounds += 1
+    return rounds
+
+
+# %% exercise 1 | a share of exactly `miss` is allowed
+# Strictly fewer pairs are asked for.
+def rounds_needed(p, miss):
+    rounds = 1
+    while (1 - p) ** rounds >= miss:
+        rounds += 1
+    return rounds
+
+
+# %% exercise 1 | those still missing
+# Each round is taken to find as many new pairs as the first.
+def rounds_needed(p, miss):
+    return max(1, int(np.ceil((1 - miss) / p - 1e-9)))
+
+
+# %% exercise 1 | that all rounds have missed
+# A pair would have to collide in every round.
+def rounds_needed(p, miss):
+    rounds = 1
+    while p**rounds > miss:
+        rounds += 1
+    return rounds
+
+
+# %% exercise 1 | rounds come in whole numbers
+# The formula is right, and nobody can make 0.4 of a round.
+def rounds_needed(p, miss):
+    return np.log(miss) / np.log(1 - p)
+
+
+# %% exercise 1 | a single round is enough
+# Counts the rounds after the first.
+def rounds_needed(p, miss):
+    rounds = 0
+    while (1 - p) ** (rounds + 1) > miss:
+        rounds += 1
+    return rounds
+
+
+# %% exercise 1 | still missing
+# The search stops at a hundred rounds.
+def rounds_needed(p, miss):
+    for rounds in range(1, 100):
+        if (1 - p) ** rounds <= miss:
+            return rounds
+    return 100
+
+
+# %% exercise 2 | is there a table of N × N
+# The package's mask: right, and a table of all pairs.
+def tokens_seen(buckets, chunk_size):
+    buckets = np.asarray(buckets, "int32")
+    mask = np.array(reformer_mask(buckets[None, :, None, None], chunk_size))
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for i, row in enumerate(mask[0, 0]):
+        seen = np.flatnonzero(row)
+        rows[i, : len(seen)] = seen
+    return rows
+
+
+# %% exercise 2 | comparisons for 3,000 tokens
+# Right and without a table, but each token is compared with all.
+def tokens_seen(buckets, chunk_size):
+    chunk = np.argsort(np.argsort(buckets, kind="stable")) // chunk_size
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for i in range(len(buckets)):
+        same = np.flatnonzero(buckets == buckets[i])
+        back = np.asarray(chunk[i]) - np.asarray(chunk)[same]
+        seen = same[(back == 0) | (back == 1)]
+        rows[i, : len(seen)] = seen
+    return rows
+
+
+# %% exercise 2 | no circle
+# Before the first chunk stands the last.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    chunks = [
+        order[start : start + chunk_size]
+        for start in range(0, len(order), chunk_size)
+    ]
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for c, own in enumerate(chunks):
+        before = chunks[c - 1] if len(chunks) > 1 else own[:0]
+        near = np.concatenate([before, own])
+        for i in own:
+            mates = near[buckets[near] == buckets[i]]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | sees its whole bucket
+# The chunk alone decides, whatever the buckets.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for start in range(0, len(order), chunk_size):
+        near = order[max(start - chunk_size, 0) : start + chunk_size]
+        rows[order[start : start + chunk_size], : len(near)] = near
+    return rows
+
+
+# %% exercise 2 | the one before, after a stable sort
+# Looks ahead in place of back.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for start in range(0, len(order), chunk_size):
+        near = order[start : start + 2 * chunk_size]
+        for i in order[start : start + chunk_size]:
+            mates = near[buckets[near] == buckets[i]]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | the one before, after a stable sort
+# Does not look back.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for start in range(0, len(order), chunk_size):
+        near = order[start : start + chunk_size]
+        for i in near:
+            mates = near[buckets[near] == buckets[i]]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | the one before, after a stable sort
+# Tokens of one bucket are sorted from the last to the first.
+def tokens_seen(buckets, chunk_size):
+    order = np.lexsort([-np.arange(len(buckets)), np.asarray(buckets)])
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for start in range(0, len(order), chunk_size):
+        near = order[max(start - chunk_size, 0) : start + chunk_size]
+        for i in order[start : start + chunk_size]:
+            mates = near[buckets[near] == buckets[i]]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | sees its whole bucket
+# A token is left out of its own row.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for start in range(0, len(order), chunk_size):
+        near = order[max(start - chunk_size, 0) : start + chunk_size]
+        for i in order[start : start + chunk_size]:
+            mates = near[(buckets[near] == buckets[i]) & (near != i)]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 3 | twice the columns of R1
+# The number of columns is taken for the number of buckets.
+def two_hashes(x, R1, R2):
+    first, second = (
+        np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
+        for R in (R1, R2)
+    )
+    return first + R1.shape[1] * second
+
+
+# %% exercise 3 | twice the columns of R1
+# Different pairs get the same number.
+def two_hashes(x, R1, R2):
+    first, second = (
+        np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
+        for R in (R1, R2)
+    )
+    return first + second
+
+
+# %% exercise 3 | is the second bucket multiplied by a
+# The second hash's buckets are counted in place of the first's.
+def two_hashes(x, R1, R2):
+    first, second = (
+        np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
+        for R in (R1, R2)
+    )
+    return first + 2 * R2.shape[1] * second
+
+
+# %% exercise 3 | the first bucket
+# One hash with all columns: a + b buckets, not a times b.
+def two_hashes(x, R1, R2):
+    R = np.concatenate([R1, R2], axis=1)
+    return np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
+
+
+# %% exercise 3 | the first bucket
+# The negative half of the list is forgotten.
+def two_hashes(x, R1, R2):
+    first, second = (np.argmax(x @ R, axis=1) for R in (R1, R2))
+    return first + 2 * R1.shape[1] * second
+
+
+# %% exercise 3 | the first bucket
+# The absolute value puts opposite vectors into one bucket.
+def two_hashes(x, R1, R2):
+    first, second = (np.argmax(np.abs(x @ R), axis=1) for R in (R1, R2))
+    return first + 2 * R1.shape[1] * second
+
+
+# %% exercise 3 | one number for each vector
+# The two buckets side by side.
+def two_hashes(x, R1, R2):
+    return np.stack(
+        [
+            np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
+            for R in (R1, R2)
+        ],
+        axis=1,
+    )
