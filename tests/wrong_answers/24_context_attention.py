@@ -1,0 +1,141 @@
+"""Wrong answers to the exercises of chapter 24; each check refuses them."""
+
+
+# %% exercise 1 | does each token so far count the same?
+# The mean of the old mean and the new token.
+def step(state, x):
+    context = x if state is None else (state + x) / 2
+    return context, context
+
+
+# %% exercise 1 | does each token so far count the same?
+# The last token counts alone.
+def step(state, x):
+    return x, x
+
+
+# %% exercise 1 | does each token so far count the same?
+# A sum that nobody divides.
+def step(state, x):
+    total = x if state is None else state + x
+    return total, total
+
+
+# %% exercise 1 | the state grows with each token
+# All tokens are kept.
+def step(state, x):
+    tokens = [x] if state is None else [*state, x]
+    return tokens, np.mean(tokens, axis=0)
+
+
+# %% exercise 1 | outside the state
+# The tokens are kept in a list that all sequences share.
+def step(state, x, kept=[]):
+    kept.append(x)
+    return 0, np.mean(kept, axis=0)
+
+
+# %% exercise 1 | going on from a state has changed it
+# The sum is updated in place, also for whoever holds the old state.
+def step(state, x):
+    if state is None:
+        state = [np.zeros_like(x), np.zeros(1)]
+    state[0] += x
+    state[1] += 1
+    return state, state[0] / state[1]
+
+
+# %% exercise 1 | does each token so far count the same?
+# A fading mean, with a fixed share for the new token.
+def step(state, x):
+    context = x if state is None else 0.9 * state + 0.1 * x
+    return context, context
+
+
+# %% exercise 2 | the b-item gets as much as the a-item
+# Each head cares for an item, but no flag silences it.
+def two_heads(limit):
+    return limit * np.array([[0, 0, 1, -1], [0, 0, -1, 1.0]])
+
+
+# %% exercise 2 | the b-item gets as much as the a-item
+# Both heads do the same.
+def two_heads(limit):
+    return limit * np.array([[-1, 1, 0, -1], [-1, 1, 0, -1.0]]) * [1, 1, 0, 0]
+
+
+# %% exercise 2 | the b-item gets as much as the a-item
+# Each head rests on its own flag, so it hears the other one's item.
+def two_heads(limit):
+    return limit * np.array([[1, -1, 0, -1], [-1, 1, -1, 0.0]])
+
+
+# %% exercise 2 | is beyond the limit
+# Fixed scores, whatever the limit.
+def two_heads(limit):
+    return np.array([[0, 20, 10, 0], [20, 0, 0, 10.0]])
+
+
+# %% exercise 2 | the a-item gets as much as the b-item
+# One head is enough for flag A; the second has no say.
+def two_heads(limit):
+    return limit * np.array([[-1, 1, 0, -1], [1, 1, -1, -1.0]])
+
+
+# %% exercise 2 | two heads, four kinds of token
+# The rows are token kinds, the columns heads.
+def two_heads(limit):
+    scores = np.array([[-1, 1, 0, -1], [1, -1, -1, 0.0]])
+    return limit * scores.T
+
+
+# %% exercise 2 | the b-item gets as much as the a-item
+# All scores are equal: a mean of all tokens.
+def two_heads(limit):
+    return np.zeros((2, 4))
+
+
+# %% exercise 3 | is not in the sequence
+# A fixed vote for what is there, whatever the prices.
+def votes_for(prices):
+    return 100 * np.eye(len(prices)), np.array([prices, -prices])
+
+
+# %% exercise 3 | Which vote says what the flag prefers?
+# Things say how dear they are, and not that they are there.
+def votes_for(prices):
+    return np.diag(prices), np.array([prices, -prices])
+
+
+# %% exercise 3 | Which vote says what the flag prefers?
+# The flags are exchanged.
+def votes_for(prices):
+    present = 3 * np.ptp(prices) * np.eye(len(prices))
+    return present, np.array([-prices, prices])
+
+
+# %% exercise 3 | Which vote says what the flag prefers?
+# Flags prefer by number, not by price.
+def votes_for(prices):
+    n = len(prices)
+    return 10 * n * np.eye(n), np.array([np.arange(n), -np.arange(n)])
+
+
+# %% exercise 3 | Which vote says what the flag prefers?
+# Things vote with their price added; the flags say nothing.
+def votes_for(prices):
+    present = np.diag(3 * np.ptp(prices) + prices)
+    return present, np.zeros((2, len(prices)))
+
+
+# %% exercise 3 | is not in the sequence
+# The flags alone decide.
+def votes_for(prices):
+    n = len(prices)
+    return np.zeros((n, n)), np.array([prices, -prices])
+
+
+# %% exercise 3 | flags vote (2, n)
+# One flag is thought to be enough, with the other its absence.
+def votes_for(prices):
+    return 3 * np.ptp(prices) * np.eye(len(prices)), prices
