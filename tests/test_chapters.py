@@ -13,7 +13,7 @@ import jupytext
 import nbformat
 import pytest
 
-TOLD = "01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24".split()
+TOLD = [f"{number:02}" for number in range(1, 25)]
 CHAPTERS = build.sources(TOLD)
 ENDING = [
     "## What the documents say",
