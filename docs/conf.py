@@ -87,8 +87,9 @@ def know_chinese_terms():
 
 
 def link_within_the_book(app, name, lines):
-    """Links to the chapters hold on the site of the code and in the book."""
+    """Links to chapters and pages hold on the site of the code and here."""
     lines[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", lines[0])
+    lines[0] = lines[0].replace("](../docs/", "](../")
 
 
 def show_the_viewer(app, error):
