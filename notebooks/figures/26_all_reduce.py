@@ -5,8 +5,8 @@ from sheet import Sheet
 sheet = Sheet(438)
 look = {"width": 220, "height": 34, "size": 13}
 COLUMNS = (
-    (160, "2 tokens with loss 4", "loss 8 / 8 = 1", "gradient (3, 4)"),
-    (560, "6 tokens with loss 1", "loss 6 / 8 = 0.75", "gradient (0, −4)"),
+    (160, "2 tokens, loss 4 each", "loss 8 / 8 = 1", "gradient (3, 4)"),
+    (560, "6 tokens, loss 1 each", "loss 6 / 8 = 0.75", "gradient (0, −4)"),
 )
 sheet.box(50, 246, "all-reduce: add up", "norm", 620, 38, size=14)
 sheet.label(360, 226, "loss 1 + 0.75", size=13)

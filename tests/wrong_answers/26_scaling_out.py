@@ -138,8 +138,8 @@ def combine(sums, tokens, gradients, bound):
 # A length of 0 divides 0 by 0.
 def combine(sums, tokens, gradients, bound):
     gradient = np.sum(gradients, axis=0) / sum(tokens)
-    scale = np.minimum(1, bound / np.linalg.norm(gradient))
-    return sum(sums) / sum(tokens), gradient * scale
+    length = np.linalg.norm(gradient)
+    return sum(sums) / sum(tokens), gradient / length * min(length, bound)
 
 
 # %% exercise 3 | in the time of the ring
