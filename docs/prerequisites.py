@@ -40,7 +40,7 @@ PLACES = {
     "16": ("Multi-query", 0.5),
     "18": ("Paged", 1.5),
     "24": ("Context", 2.5),
-    "26": ("Scaling out", 3.5),
+    "26": ("Scaling out", 4),
 }
 # Arrows that skip a row bend where they pass between its boxes: (row, place).
 BENDS = {("05", "08"): [(4, 2.5)], ("20", "23"): [(5, 6.5)]}

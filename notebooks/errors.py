@@ -33,9 +33,8 @@ FIELDS = ("Said in", "It says", "What holds:", "Test:")
 OPENING = """# What the documents say, and what holds
 
 The course follows five documents on attention. Here is where they are wrong,
-leave something open or say one thing in two ways, as far as the chapters have
-their newest form: {chapters}. The others say it in a section of their own.
-The chapter named beside a point has the cell that tells the readings apart.
+leave something open or say one thing in two ways. The chapter named beside a
+point has the cell that tells the readings apart.
 This page is made from the chapters by `python notebooks/build.py build`;
 change it there.
 """
@@ -69,9 +68,7 @@ def entries(source):
 
 def page(sources):
     """The page of all chapters, as Markdown."""
-    told_in = [x.stem[:2] for x in sources if entries(x)]
-    opening = OPENING.format(chapters=", ".join(told_in))
-    wrong, remarks = [opening], ["## Remarks that are not errors\n"]
+    wrong, remarks = [OPENING], ["## Remarks that are not errors\n"]
     for source in sources:
         number = source.stem.partition("_")[0]
         chapter = f"[{number}](../notebooks/{source.stem}.ipynb)"

@@ -169,8 +169,8 @@ def test_a_download_is_the_notebook_as_committed(visit, tmp_path):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_interactive_map_works_in_a_chapter(visit, width):
-    page = visit("notebooks/25_reading_a_model.html", width)
+def test_the_interactive_map_works_in_the_book(visit, width):
+    page = visit("heatmaps.html", width)
     page.locator("iframe").scroll_into_view_if_needed()
     frame = page.frames[1]
     frame.wait_for_selector("main[aria-busy=false]")
@@ -183,7 +183,7 @@ def test_the_interactive_map_works_in_a_chapter(visit, width):
 
 
 def test_the_interactive_map_is_dark_where_the_book_is(visit):
-    page = visit("notebooks/25_reading_a_model.html", color_scheme="light")
+    page = visit("heatmaps.html", color_scheme="light")
     paper = "getComputedStyle(document.body).backgroundColor"
     page.locator("iframe").scroll_into_view_if_needed()
     light = page.frames[1].evaluate(paper)

@@ -1,8 +1,4 @@
-"""A chapter has the form that the course promises, from top to bottom.
-
-Chapters that have it are named in `TOLD`; the others are still to be written
-anew.
-"""
+"""A chapter has the form that the course promises, from top to bottom."""
 
 import ast
 import re
@@ -13,8 +9,7 @@ import jupytext
 import nbformat
 import pytest
 
-TOLD = [f"{number:02}" for number in range(1, 26)]
-CHAPTERS = build.sources(TOLD)
+CHAPTERS = build.sources([])
 ENDING = [
     "## What the documents say",
     "## In short",

@@ -1,0 +1,264 @@
+"""Wrong answers to the exercises of chapter 26; each check refuses them."""
+
+
+# %% exercise 1 | an environment variable is a text
+# A dict in place of its text.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    return {"cluster": cluster, "task": {"type": "worker", "index": index}}
+
+
+# %% exercise 1 | not JSON
+# Python's own form has single quotes, which JSON does not know.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return str({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | the same addresses in the same order
+# A worker names only the others.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    others = [p for p in ports if p != ports[index]]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in others]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | the same addresses in the same order
+# A worker puts itself first, and calls itself number 0.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    own = [ports[index], *(p for p in ports if p != ports[index])]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in own]}
+    task = {"type": "worker", "index": 0}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | the same addresses in the same order
+# The ports are sorted, so the index means another worker.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in sorted(ports)]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | the task says which worker this is
+# Workers are counted from 1.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index + 1}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | not refused: ports and index ([2000, 2001], -1)
+# Python counts −1 from the end, and so does the list of ports.
+def tf_config(ports, index):
+    if index >= len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | not refused: ports and index ([2000, 2000], 0)
+# A port that two workers have is let through.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 2 | all losses over all tokens
+# The mean of the workers' means.
+def combine(sums, tokens, gradients, bound):
+    loss = np.mean([s / max(n, 1) for s, n in zip(sums, tokens)])
+    gradient = np.sum(gradients, axis=0) / sum(tokens)
+    length = np.linalg.norm(gradient)
+    return loss, gradient * min(1, bound / max(length, 1e-12))
+
+
+# %% exercise 2 | all losses over all tokens
+# The loss of a batch is taken for a sum.
+def combine(sums, tokens, gradients, bound):
+    gradient = np.sum(gradients, axis=0) / sum(tokens)
+    length = np.linalg.norm(gradient)
+    return sum(sums), gradient * min(1, bound / max(length, 1e-12))
+
+
+# %% exercise 2 | add the gradients, divide by all tokens
+# Each gradient is divided by the tokens of its own worker, as for means.
+def combine(sums, tokens, gradients, bound):
+    means = [g / max(n, 1) for g, n in zip(gradients, tokens)]
+    gradient = np.mean(means, axis=0)
+    length = np.linalg.norm(gradient)
+    loss = sum(sums) / sum(tokens)
+    return loss, gradient * min(1, bound / max(length, 1e-12))
+
+
+# %% exercise 2 | clipping leaves it as it is
+# Every gradient gets the length of the bound, short ones as well.
+def combine(sums, tokens, gradients, bound):
+    gradient = np.sum(gradients, axis=0) / sum(tokens)
+    length = np.linalg.norm(gradient)
+    return sum(sums) / sum(tokens), gradient * bound / max(length, 1e-12)
+
+
+# %% exercise 2 | add first, then clip the whole
+# Each worker clips its own gradient.
+def combine(sums, tokens, gradients, bound):
+    def clip(g):
+        return g * min(1, bound / max(np.linalg.norm(g), 1e-12))
+
+    parts = [clip(g / sum(tokens)) for g in gradients]
+    return sum(sums) / sum(tokens), np.sum(parts, axis=0)
+
+
+# %% exercise 2 | all numbers shrink by one factor
+# Each number is clipped for itself, which turns the gradient.
+def combine(sums, tokens, gradients, bound):
+    gradient = np.sum(gradients, axis=0) / sum(tokens)
+    return sum(sums) / sum(tokens), np.clip(gradient, -bound, bound)
+
+
+# %% exercise 2 | a zero gradient stays zero
+# A length of 0 divides 0 by 0.
+def combine(sums, tokens, gradients, bound):
+    gradient = np.sum(gradients, axis=0) / sum(tokens)
+    length = np.linalg.norm(gradient)
+    return sum(sums) / sum(tokens), gradient / length * min(length, bound)
+
+
+# %% exercise 3 | in the time of the ring
+# A parameter is counted as one byte.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    ring = 2 * (workers - 1) / workers * parameters / bandwidth
+    return workers * ring * efficiency / (1 - efficiency)
+
+
+# %% exercise 3 | in the time of the ring
+# Each worker is thought to send its whole gradient to all others.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    exchange = (workers - 1) * 4 * parameters / bandwidth
+    return workers * exchange * efficiency / (1 - efficiency)
+
+
+# %% exercise 3 | in the time of the ring
+# The seconds of a part, not of the whole step.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    ring = 2 * (workers - 1) / workers * 4 * parameters / bandwidth
+    return ring * efficiency / (1 - efficiency)
+
+
+# %% exercise 3 | in the time of the ring
+# The limit of the speed-up is solved for `alone`, as if the parts took no time.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    return efficiency * workers * 8 * parameters / bandwidth
+
+
+# %% exercise 3 | 1/2 is right. Solve
+# The efficiency is turned upside down.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    ring = 2 * (workers - 1) / workers * 4 * parameters / bandwidth
+    return workers * ring * (1 - efficiency) / efficiency
+
+
+# %% exercise 3 | 1/2 is right. Solve
+# The share of computing in a step is not divided by the share of the ring.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    ring = 2 * (workers - 1) / workers * 4 * parameters / bandwidth
+    return 2 * workers * ring * efficiency
+
+
+# %% exercise 4 | halved for the next one
+# The scale changes in the bad step itself.
+def scales(finite, scale, growth):
+    used, good = [], 0
+    for ok in finite:
+        good = good + 1 if ok else 0
+        if not ok:
+            scale = scale / 2
+        used.append(scale)
+        if good == growth:
+            scale, good = scale * 2, 0
+    return used
+
+
+# %% exercise 4 | the count begins anew
+# Behind a doubling the row of good steps goes on.
+def scales(finite, scale, growth):
+    used, good = [], 0
+    for ok in finite:
+        used.append(scale)
+        good = good + 1 if ok else 0
+        if not ok:
+            scale = scale / 2
+        elif good >= growth:
+            scale = scale * 2
+    return used
+
+
+# %% exercise 4 | a bad step ends the row
+# Good steps are counted, in a row or not.
+def scales(finite, scale, growth):
+    used, good = [], 0
+    for ok in finite:
+        used.append(scale)
+        good += ok
+        if not ok:
+            scale = scale / 2
+        elif good == growth:
+            scale, good = scale * 2, 0
+    return used
+
+
+# %% exercise 4 | each bad step halves
+# Only the first of several bad steps halves the scale.
+def scales(finite, scale, growth):
+    used, good, last = [], 0, True
+    for ok in finite:
+        used.append(scale)
+        good = good + 1 if ok else 0
+        if last and not ok:
+            scale = scale / 2
+        elif good == growth:
+            scale, good = scale * 2, 0
+        last = ok
+    return used
+
+
+# %% exercise 4 | steps 2 and 4 double the scale
+# The doubling comes one step late.
+def scales(finite, scale, growth):
+    used, good = [], 0
+    for ok in finite:
+        used.append(scale)
+        good = good + 1 if ok else 0
+        if not ok:
+            scale = scale / 2
+        elif good > growth:
+            scale, good = scale * 2, 0
+    return used
+
+
+# %% exercise 4 | steps 2 and 4 double the scale
+# The scale never grows again.
+def scales(finite, scale, growth):
+    used = []
+    for ok in finite:
+        used.append(scale)
+        scale = scale if ok else scale / 2
+    return used
