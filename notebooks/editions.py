@@ -11,6 +11,7 @@ they are worth, and the wrong answers to expect.
 
 import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 import hashlib
 from pathlib import Path
 import re
@@ -95,7 +96,7 @@ class Chapter:
     def number(self):
         return self.name[:2]
 
-    @property
+    @cached_property
     def slips(self):
         """Dict of exercise number → its wrong answers.
 
@@ -158,19 +159,21 @@ def _read_prose(text, chapter):
 def _read_code(cell, chapter):
     tags = cell.metadata.get("tags", [])
     exercise = chapter.exercises[-1] if chapter.exercises else None
-    kinds = {"exercise": "code", "hidden": "hidden"}
-    kind = next((kinds[tag] for tag in tags if tag in kinds), "checks")
-    if exercise is None or not (exercise.code or kind == "code"):
+    if exercise is None or not (exercise.code or "exercise" in tags):
         raise ValueError(f"{chapter.name}: a check stands before its exercise.")
-    if kind == "checks":
-        exercise.checks.append(cell.source)
-    elif getattr(exercise, kind):
+    if ("exercise" in tags and exercise.code) or (
+        "hidden" in tags and exercise.hidden
+    ):
         raise ValueError(
             f"{chapter.name}: exercise {exercise.number} has two cells tagged "
             f"{tags}."
         )
+    if "exercise" in tags:
+        exercise.code = cell.source
+    elif "hidden" in tags:
+        exercise.hidden = cell.source
     else:
-        setattr(exercise, kind, cell.source)
+        exercise.checks.append(cell.source)
 
 
 def student(chapter, published):

@@ -54,12 +54,17 @@ def chromium():
 
 
 @contextmanager
-def visits(browser, address):
-    """A function that opens a page; in the end nothing may have gone wrong."""
+def visits(browser, address, *allowed):
+    """A function that opens a page; in the end nothing may have gone wrong.
+
+    A page may ask for what begins with the address, for its own data, and for
+    what begins with one of `allowed`.
+    """
     contexts, wrong = [], []
+    allowed = (address, "data:", "blob:", *allowed)
 
     def hear(request):
-        if not request.url.startswith((address, "data:", "blob:", "about:")):
+        if not request.url.startswith(allowed):
             wrong.append(request.url)
 
     def visit(name, width=1280, height=900, **options):
