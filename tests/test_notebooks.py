@@ -92,7 +92,6 @@ def test_errors_and_remarks_stand_apart(tmp_path):
     source.write_text(ENTRY + remark, encoding="utf-8")
     wrong, remarks = errors.page([source]).split("## Remarks")
     assert "## One\n\nChapter [03]" in wrong and "said in 004 §2." in wrong
-    assert "newest form: 03." in wrong
     assert "- *What holds:* two." in wrong and "third" not in wrong
     assert "### A third\n\nChapter [03]" in remarks
 

@@ -39,7 +39,8 @@ def describe_attention(
             f"Largest: {', '.join(largest)}"
         )
     hidden = np.ma.count_masked(shown)
-    return text + (f". {hidden} cells have no weight." if hidden else ".")
+    masked = "1 cell is masked" if hidden == 1 else f"{hidden} cells are masked"
+    return f"{text}. {masked}." if hidden else f"{text}."
 
 
 def _names(tokens, axis, shape):

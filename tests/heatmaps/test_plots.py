@@ -701,10 +701,10 @@ def test_the_description_names_the_largest_weights():
     mask = np.array([[False, True], [True, True]])
     assert describe_attention(weights, mask=mask, top=1) == (
         "Heatmap of 2 queries by 2 keys, weights from 0.10 to 0.70. Largest: "
-        "“1” to “1” 0.70. 1 cells have no weight."
+        "“1” to “1” 0.70. 1 cell is masked."
     )
     assert describe_attention(weights, mask=False) == (
-        "Heatmap of 2 queries by 2 keys. 4 cells have no weight."
+        "Heatmap of 2 queries by 2 keys. 4 cells are masked."
     )
     with pytest.raises(ValueError, match=r"3 tokens.*\(2, 2\)"):
         describe_attention(weights, query_tokens=["a", "b", "c"])

@@ -82,6 +82,26 @@ def tf_config(ports, index):
     return json.dumps({"cluster": cluster, "task": task})
 
 
+# %% exercise 1 | not refused: ports and index ([2000, 2001, 2000], 1)
+# Only a port of one's own is looked for among the others.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or ports.count(ports[index]) > 1:
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | a dict in JSON, not
+# The text is turned into JSON twice.
+def tf_config(ports, index):
+    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
+        raise ValueError
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return json.dumps(json.dumps({"cluster": cluster, "task": task}))
+
+
 # %% exercise 2 | all losses over all tokens
 # The mean of the workers' means.
 def combine(sums, tokens, gradients, bound):
@@ -140,6 +160,18 @@ def combine(sums, tokens, gradients, bound):
     gradient = np.sum(gradients, axis=0) / sum(tokens)
     length = np.linalg.norm(gradient)
     return sum(sums) / sum(tokens), gradient / length * min(length, bound)
+
+
+# %% exercise 2 | must stay as they were
+# The sum is made in the first worker's own array.
+def combine(sums, tokens, gradients, bound):
+    total = gradients[0]
+    for g in gradients[1:]:
+        total += g
+    gradient = total / sum(tokens)
+    length = np.linalg.norm(gradient)
+    loss = sum(sums) / sum(tokens)
+    return loss, gradient * min(1, bound / max(length, 1e-12))
 
 
 # %% exercise 3 | in the time of the ring
@@ -261,4 +293,32 @@ def scales(finite, scale, growth):
     for ok in finite:
         used.append(scale)
         scale = scale if ok else scale / 2
+    return used
+
+
+# %% exercise 4 | each bad step halves
+# The scale stops at 1.
+def scales(finite, scale, growth):
+    used, good = [], 0
+    for ok in finite:
+        used.append(scale)
+        good = good + 1 if ok else 0
+        if not ok:
+            scale = max(scale / 2, 1)
+        elif good == growth:
+            scale, good = scale * 2, 0
+    return used
+
+
+# %% exercise 4 | one scale for each step
+# The scale of the step after the last is added.
+def scales(finite, scale, growth):
+    used, good = [scale], 0
+    for ok in finite:
+        good = good + 1 if ok else 0
+        if not ok:
+            scale = scale / 2
+        elif good == growth:
+            scale, good = scale * 2, 0
+        used.append(scale)
     return used
