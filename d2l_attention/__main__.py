@@ -36,8 +36,7 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    # On Windows, pipes are not UTF-8 by default.
-    sys.stdin.reconfigure(encoding="utf-8-sig")
+    # On Windows, a pipe is not UTF-8 by default.
     sys.stdout.reconfigure(encoding="utf-8")
     status = main()
     if status and os.environ.get("TF_CONFIG"):

@@ -56,6 +56,7 @@ class Translator:
         self.vectorizers = vectorizers
         self.max_length = max_length
         self._decoders = {}
+        self._known = {*vectorizers[0].get_vocabulary()}
 
     def translate(self, texts, beam=1, batch_size=100):
         """Translate texts by greedy or beam search.
@@ -122,16 +123,32 @@ class Translator:
         weights = np.array(maps[last])[0].mean(axis=0)  # (T, max_length)
         return weights[:, : len(source)], source, [*target, END]
 
+    def check(self, text):
+        """Refuse a text that cannot be translated.
+
+        Args:
+            text: Str, the source as people write it.
+
+        Returns:
+            List of str, the tokens of the text that the model has never seen.
+            It reads each of them as `[UNK]`.
+
+        Raises:
+            ValueError: If `text` has no token, or more than `max_length`.
+        """
+        tokens = normalize(text).split()
+        if not 0 < len(tokens) <= self.max_length:
+            raise ValueError(
+                f"A text must have 1 to {self.max_length} tokens. "
+                f"Received {len(tokens)}: {' '.join(tokens)!r}"
+            )
+        return [token for token in tokens if token not in self._known]
+
     def _ids(self, texts):
         """Source ids `(N, max_length)`; refuses texts of another length."""
-        texts = [normalize(text) for text in texts]
         for text in texts:
-            length = len(text.split())
-            if not 0 < length <= self.max_length:
-                raise ValueError(
-                    f"A text must have 1 to {self.max_length} tokens. "
-                    f"Received {length}: {text!r}"
-                )
+            self.check(text)
+        texts = [normalize(text) for text in texts]
         return text_to_ids(texts, self.vectorizers[0], self.max_length)
 
 
@@ -182,6 +199,8 @@ def load_translator(folder):
         raise ValueError(f"{folder} is no run folder: {error}") from error
     if not (folder / "model.keras").exists():
         raise ValueError(f"{folder} has no trained model yet.")
+    if not zipfile.is_zipfile(folder / "model.keras"):
+        raise ValueError(f"{folder} is damaged: model.keras was cut short.")
     try:
         max_length = json.loads(settings)["max_length"]
         vectorizers = [

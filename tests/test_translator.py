@@ -112,6 +112,14 @@ def test_a_damaged_run_is_named(name, content, run):
 
 
 @pytest.mark.backend_free
+def test_a_model_that_was_cut_short_is_named(run):
+    whole = (run / "model.keras").read_bytes()
+    (run / "model.keras").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="model.keras was cut short"):
+        load_translator(run)
+
+
+@pytest.mark.backend_free
 @pytest.mark.parametrize(
     ("text", "length"), [("", 0), (" \n", 0), ("the cat sleeps. The cat", 6)]
 )

@@ -14,11 +14,13 @@ from d2l_attention.train.cluster import (
 )
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.launch import (
+    LEFT,
     LOST_PEERS,
     end_with_launcher,
+    on_sigterm,
     run_workers,
 )
-from d2l_attention.train.loop import Trainer, train
+from d2l_attention.train.loop import ToldToLeave, Trainer, train
 from d2l_attention.train.results import write_results
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import add_arguments, from_arguments
@@ -53,6 +55,11 @@ def main(arguments):
         "--workers", type=int, default=1, help="processes on this machine (1)"
     )
     parser.add_argument(
+        "--oversubscribe",
+        action="store_true",
+        help="start more workers than this machine has cores",
+    )
+    parser.add_argument(
         "--checkpoint-every", type=int, default=200, help="steps (200)"
     )
     parser.add_argument("--log-every", type=int, default=50, help="steps (50)")
@@ -76,6 +83,13 @@ def main(arguments):
                 f"and TF_CONFIG names {len(addresses)}. Give only one of them."
             )
         settings.share(options.workers)
+        cores = os.cpu_count() or 1
+        if options.workers > cores and not options.oversubscribe:
+            raise RunError(
+                f"--workers={options.workers} is more than the {cores} cores "
+                "of this machine. Add --oversubscribe to start them all the "
+                "same."
+            )
         return run_workers(options.workers, arguments)
     except (RunError, DataError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -86,6 +100,8 @@ def main(arguments):
             file=sys.stderr,
         )
         return 130
+    finally:
+        folder.close()
 
 
 def _work(settings, identity, folder, options, addresses, index):
@@ -98,19 +114,10 @@ def _work(settings, identity, folder, options, addresses, index):
         trainer = Trainer(settings, Corpus(settings), strategy)
         if index == 0:
             folder.open(identity)
-        train(
-            trainer,
-            folder,
-            chief=index == 0,
-            checkpoint_every=options.checkpoint_every,
-            log_every=options.log_every,
-        )
-        if index == 0:
-            scores = write_results(folder, trainer)
-            print(json.dumps(scores, indent=2))
+        status = _train(trainer, folder, options, index == 0)
         if len(addresses) > 1:  # a worker that left would end the chief
             strategy.reduce("SUM", 1, axis=None)
-        return 0
+        return status
     except LOST as error:
         if len(addresses) < 2:
             raise
@@ -120,3 +127,28 @@ def _work(settings, identity, folder, options, addresses, index):
             file=sys.stderr,
         )
         return LOST_PEERS
+
+
+def _train(trainer, folder, options, chief):
+    """Train and write the results, or save where told to leave."""
+
+    def leave():
+        trainer.told_to_leave = True
+
+    try:
+        with on_sigterm(leave):
+            train(
+                trainer,
+                folder,
+                chief=chief,
+                checkpoint_every=options.checkpoint_every,
+                log_every=options.log_every,
+            )
+    except ToldToLeave as told:
+        if chief:
+            print(told, file=sys.stderr)
+        return LEFT
+    if chief:
+        scores = write_results(folder, trainer)
+        print(json.dumps(scores, indent=2))
+    return 0

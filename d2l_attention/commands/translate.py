@@ -4,6 +4,7 @@ Without a text, each line of standard input is translated.
 """
 
 import argparse
+from collections import Counter
 import sys
 
 from d2l_attention.translator import draw, load_translator
@@ -42,6 +43,7 @@ def main(arguments):
     try:
         translator = load_translator(options.run)
         if options.text is not None:
+            _tell_unknown(translator.check(options.text))
             (found,) = translator.translate([options.text], options.beam)
             print(found)
             if options.heatmap:
@@ -59,14 +61,42 @@ def _translate_lines(translator, beam):
     A line that cannot be translated gives an empty line, a message on
     standard error, and status 2 at the end.
     """
-    status = 0
-    for number, line in enumerate(sys.stdin, 1):
-        text, found = line.strip(), ""
-        try:
-            if text:
-                (found,) = translator.translate([text], beam)
-        except ValueError as error:
-            print(f"Line {number}: {error}", file=sys.stderr)
-            status = 2
-        print(found, flush=True)
+    status, number, unknown = 0, 0, Counter()
+    for lines in _lines_as_they_come():
+        texts = {}
+        for i, line in enumerate(lines):
+            number += 1
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                if text.strip():
+                    unknown.update(translator.check(text))
+                    texts[i] = text
+            except ValueError as error:
+                print(f"Line {number}: {error}", file=sys.stderr)
+                status = 2
+        found = translator.translate([*texts.values()], beam) if texts else []
+        found = dict(zip(texts, found, strict=True))
+        print(*(found.get(i, "") for i in range(len(lines))), sep="\n")
+        sys.stdout.flush()
+    _tell_unknown(unknown)
     return status
+
+
+def _lines_as_they_come():
+    """Lists of lines: many of a file, one of a person who types."""
+    rest = b""
+    while some := sys.stdin.buffer.read1(1 << 16):
+        *lines, rest = (rest + some).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def _tell_unknown(tokens):
+    """Name on standard error what the model has never seen."""
+    counts = Counter(tokens)
+    if counts:
+        some = ", ".join(token for token, _ in counts.most_common(10))
+        more = ", …" if len(counts) > 10 else "."
+        print(f"Never seen, and read as [UNK]: {some}{more}", file=sys.stderr)

@@ -1,7 +1,9 @@
 """Several workers on this machine, each in its own process."""
 
+from contextlib import contextmanager
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import tensorflow as tf
 
 GRACE = 20  # seconds in which the other workers may end by themselves
 LOST_PEERS = 3  # exit status of a worker that lost another worker
+LEFT = 128 + signal.SIGTERM  # of one that was told to leave, and saved
 
 
 def free_ports(number):
@@ -46,7 +49,7 @@ def run_workers(number, arguments):
     """Start workers with the same arguments, and wait for all of them.
 
     When one worker fails, the others have `GRACE` seconds to notice. Then
-    they are stopped.
+    they are stopped. SIGTERM is passed on to all of them.
 
     Args:
         number: Int, number of workers.
@@ -76,12 +79,38 @@ def run_workers(number, arguments):
                 stdin=subprocess.PIPE,  # its end tells: `end_with_launcher`
             )
             workers.append(worker)
-        return _wait(workers)
+        with on_sigterm(lambda: _terminate(workers)):
+            return _wait(workers)
     finally:
         for worker in workers:
             if worker.poll() is None:
                 worker.kill()
                 worker.wait()
+
+
+@contextmanager
+def on_sigterm(act):
+    """Call a function at SIGTERM, in place of what the signal does.
+
+    A cluster sends it to a process before it takes the machine away. Other
+    threads than the main one get no signals; there nothing changes.
+
+    Args:
+        act: A function without arguments.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: act())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(workers):
+    for worker in workers:
+        worker.terminate()
 
 
 def end_with_launcher():
@@ -114,12 +143,13 @@ def _wait(workers):
         if failed:
             # A worker that lost this one may end in the same moment.
             first = min(failed, key=lambda i: codes[i] == LOST_PEERS)
-            print(
-                f"Worker {first} ended with status {codes[first]}; the other "
-                "workers are being stopped. The same command goes on from the "
-                "last checkpoint.",
-                file=sys.stderr,
-            )
+            if codes[first] != LEFT:  # the chief has said it
+                print(
+                    f"Worker {first} ended with status {codes[first]}; the "
+                    "other workers are being stopped. The same command goes "
+                    "on from the last checkpoint.",
+                    file=sys.stderr,
+                )
             deadline = time.monotonic() + GRACE
             while time.monotonic() < deadline and any(
                 worker.poll() is None for worker in workers

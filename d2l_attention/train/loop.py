@@ -25,8 +25,15 @@ COLUMNS = (
 )
 
 
+class ToldToLeave(Exception):
+    """A worker was told to leave. All have stopped; the chief has saved."""
+
+
 class Trainer:
     """A model and its optimizer under a strategy, and one step of training.
+
+    Set `told_to_leave` in one worker, and `leaving` is True in all of them
+    after the same step.
 
     Args:
         settings: `Settings`.
@@ -39,6 +46,7 @@ class Trainer:
 
     def __init__(self, settings, corpus, strategy):
         self.settings, self.corpus, self.strategy = settings, corpus, strategy
+        self.told_to_leave = self.leaving = False
         self.share = settings.share(strategy.num_replicas_in_sync)
         keras.utils.set_random_seed(settings.seed)
         if settings.mixed_precision:
@@ -122,7 +130,10 @@ class Trainer:
             return tuple(tf.constant(x[first:last]) for x in batch)
 
         parts = self.strategy.experimental_distribute_values_from_function(part)
-        return float(self._step(parts, tf.constant(tokens)))
+        told = tf.constant(float(self.told_to_leave))
+        loss, told = self._step(parts, tf.constant(tokens), told)
+        self.leaving = bool(told > 0)
+        return float(loss)
 
     def _sum_of_losses(self, source, target, labels, training=False):
         inputs = {"source": source, "target": target}
@@ -138,18 +149,19 @@ class Trainer:
         gradients = tape.gradient(scaled, variables)
         return loss, [tf.convert_to_tensor(x) for x in gradients]
 
-    def _step_of_all(self, parts, tokens):
+    def _step_of_all(self, parts, tokens, told):
         def of_replica(part):
             loss, gradients = self._gradients(*part, tokens)
             context = tf.distribute.get_replica_context()
-            return context.all_reduce("SUM", [loss, *gradients])
+            here = tf.identity(told)  # on the device of this replica
+            return context.all_reduce("SUM", [loss, here, *gradients])
 
         sums = self.strategy.run(of_replica, args=(parts,))
         local = self.strategy.experimental_local_results
-        loss, *gradients = [local(x)[0] for x in sums]
+        loss, told, *gradients = [local(x)[0] for x in sums]
         # The optimizer clips the gradient of the whole batch.
         self.optimizer.apply(gradients, self.model.trainable_variables)
-        return loss
+        return loss, told
 
     def validation_loss(self, batch_size=250):
         """The mean loss of a token of the validation split, a float."""
@@ -202,6 +214,7 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
     Raises:
         RunError: If the loss or a weight becomes NaN or infinite. The last
             checkpoint before that is kept.
+        ToldToLeave: If a worker was told to leave, after a checkpoint.
     """
     corpus = trainer.corpus
     per_epoch = corpus.steps_per_epoch
@@ -271,6 +284,11 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
             bar.update(done - first, values)
             losses.clear()
             tokens, started = 0, time.perf_counter()
-        if done % checkpoint_every == 0 or done == last:
+        if done % checkpoint_every == 0 or done == last or trainer.leaving:
             save(done)
+        if trainer.leaving:
+            raise ToldToLeave(
+                f"Told to leave: saved after step {done:,} of {last:,}. The "
+                "same command goes on from there."
+            )
     return last - first

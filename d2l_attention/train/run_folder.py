@@ -1,13 +1,20 @@
 """The folder of a run, in which no file is ever half-written."""
 
 import csv
+from datetime import datetime
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
+import socket
 
 from d2l_attention._atomic import is_unfinished, write_whole
+import filelock
 import numpy as np
+
+LOCK, HOLDER = ".lock", ".holder"
+OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 
 
 class RunError(Exception):
@@ -18,7 +25,9 @@ class RunFolder:
     """Settings, checkpoint, history and results of one run.
 
     Each file is written beside its place and renamed. A reader, or the next
-    start, finds the old file or the new file, never a part of one.
+    start, finds the old file or the new file, never a part of one. One process
+    at a time has the folder open; when it ends, however it ends, the system
+    releases the folder.
 
     Args:
         path: The folder. `open` makes it where there is none.
@@ -26,6 +35,7 @@ class RunFolder:
 
     def __init__(self, path):
         self.path = Path(path)
+        self._lock = filelock.FileLock(self._at(LOCK))
 
     def check(self, identity):
         """Refuse the folder if a run of these settings has no place in it.
@@ -43,7 +53,7 @@ class RunFolder:
         elif self.path.exists() and (
             not self.path.is_dir()
             or any(
-                entry.name != "settings.json" and not is_unfinished(entry)
+                entry.name not in OURS and not is_unfinished(entry)
                 for entry in self.path.iterdir()
             )
         ):
@@ -59,17 +69,38 @@ class RunFolder:
 
         Raises:
             RunError: If the folder holds a run of other settings or files of
-                something else, or cannot be made.
+                something else, cannot be made, or is open in another process.
         """
         self.check(identity)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout as error:
+            raise RunError(
+                f"{self.path} is in use by {self._holder()}. Wait until it "
+                "ends, stop it, or name another folder."
+            ) from error
         except OSError as error:
             raise RunError(f"Could not make {self.path}: {error}") from error
+        now = datetime.now().isoformat(" ", "minutes")
+        who = f"process {os.getpid()} of {socket.gethostname()}, since {now}"
+        self.write(HOLDER, who.encode())
         for entry in filter(is_unfinished, self.path.iterdir()):
             entry.unlink()  # left by a write that was killed
         if not self._at("settings.json").exists():
             self.write_json("settings.json", identity)
+
+    def close(self):
+        """Release the folder, if it is open."""
+        if self._lock.is_locked:
+            self._at(HOLDER).unlink(missing_ok=True)
+            self._lock.release(force=True)
+
+    def _holder(self):
+        try:
+            return self._at(HOLDER).read_text(encoding="utf-8")
+        except OSError:
+            return "another process"
 
     def _check_settings(self, identity):
         found = self.read_json("settings.json")

@@ -1,5 +1,10 @@
-"""Who is said to have failed."""
+"""Who is said to have failed, and what a launcher passes on."""
 
+import os
+import signal
+import sys
+import threading
+import time
 from types import SimpleNamespace
 
 from d2l_attention.train import launch
@@ -19,3 +24,31 @@ def test_the_culprit_is_named_not_who_lost_it(codes, status, named, capsys):
     workers = [SimpleNamespace(poll=lambda code=code: code) for code in codes]
     assert launch._wait(workers) == status
     assert named in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGTERM")
+def test_a_launcher_passes_on_that_it_is_told_to_leave(
+    monkeypatch, tmp_path, capsys
+):
+    program = tmp_path / "python"
+    program.write_text(
+        "#!/bin/sh\n"
+        f"trap 'exit {launch.LEFT}' TERM\n"
+        f"touch {tmp_path}/ready.$$\n"
+        "while :; do sleep 0.1; done\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    before = signal.getsignal(signal.SIGTERM)
+
+    def tell():
+        deadline = time.monotonic() + 20
+        while len([*tmp_path.glob("ready.*")]) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=tell).start()
+    assert launch.run_workers(2, []) == launch.LEFT
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGTERM) is before

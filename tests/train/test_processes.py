@@ -19,9 +19,11 @@ import time
 from d2l_attention.commands.train import main as train
 from d2l_attention.commands.translate import main as translate
 from d2l_attention.train.corpus import Corpus
-from d2l_attention.train.launch import free_ports
+from d2l_attention.train.launch import LEFT, free_ports
 from d2l_attention.train.loop import Trainer
+from d2l_attention.train.run_folder import RunFolder
 from d2l_attention.train.settings import add_arguments, from_arguments
+from d2l_attention.translator import Translator
 import numpy as np
 import psutil
 import pytest
@@ -69,7 +71,7 @@ def test_a_finished_run_holds_what_it_says(finished):
     assert (finished / "alignment.png").read_bytes().startswith(b"\x89PNG")
     words = (finished / "target_vocabulary.txt").read_text(encoding="utf-8")
     assert {"[start]", "[end]"} <= set(words.split("\n"))
-    assert not [n for n in os.listdir(finished) if n.startswith(".")]
+    assert not {n for n in os.listdir(finished) if n[0] == "."} - {".lock"}
 
 
 def test_translates_a_text_and_lines(finished, finish, tmp_path, capsys):
@@ -94,16 +96,53 @@ def test_beam_search_and_texts_that_are_refused(finished, capsys):
     assert "nowhere" in capsys.readouterr().err
 
 
-def test_a_line_that_is_too_long_does_not_end_the_others(
-    finished, capsys, monkeypatch
-):
-    lines = f"the cat\n{'cup ' * 9}\nthe cat\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-    assert translate([str(finished)]) == 2
-    out, err = capsys.readouterr()
-    first, refused, last = out.split("\n")[:3]
-    assert first == last != refused == ""
+@pytest.fixture
+def translate_lines(finished, capsys, monkeypatch):
+    """Translate standard input: status, lines, errors, batches."""
+    sizes, translated = [], Translator.translate
+
+    def count(self, texts, *options):
+        sizes.append(len(texts))
+        return translated(self, texts, *options)
+
+    monkeypatch.setattr(Translator, "translate", count)
+
+    def run(content):
+        stdin = io.TextIOWrapper(io.BytesIO(content))
+        monkeypatch.setattr("sys.stdin", stdin)
+        status = translate([str(finished)])
+        out, err = capsys.readouterr()
+        return status, out.split("\n")[:-1], err, sizes
+
+    return run
+
+
+def test_a_line_that_is_refused_does_not_end_the_others(translate_lines):
+    bad = b"\xef\xbb\xbfthe cat\n" + b"cup " * 9 + b"\n\n\xffa\r\nThe cat"
+    status, out, err, _ = translate_lines(bad)
+    assert status == 2
+    assert out[0] == out[4] != "" and out[1:4] == [""] * 3
     assert "Line 2: A text must have 1 to 8 tokens. Received 9" in err
+    assert re.search(r"Line 4: .*byte 0xff in position 0", err)
+
+
+def test_the_lines_of_a_file_are_translated_in_batches(translate_lines):
+    lines = b"the cat\nI see you\n" * 5000  # more than is read at once
+    status, out, err, sizes = translate_lines(lines)
+    assert status == 0 and "[UNK]" not in err
+    assert len(out) == 10_000 == sum(sizes)
+    assert out[::2] == out[:1] * 5000 and out[1::2] == out[1:2] * 5000
+    assert len(sizes) <= 5
+
+
+def test_words_that_were_never_seen_are_named(
+    finished, translate_lines, capsys
+):
+    unknown = "Never seen, and read as [UNK]: zyx, ἔρως."
+    status, _, err, _ = translate_lines("zyx, the cat\nzyx ἔρως\n".encode())
+    assert status == 0 and unknown in err.splitlines()
+    assert translate([str(finished), "Zyx ἔρως"]) == 0
+    assert unknown in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -169,7 +208,7 @@ def wait_until(true, process, seconds=300):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no kill -9")
-def test_killed_and_continued_is_undisturbed_bit_for_bit(
+def test_killed_and_told_to_leave_is_undisturbed_bit_for_bit(
     command, start, finish, losses, tmp_path
 ):
     options = {"dropout": 0.2, "epochs": 4}
@@ -178,6 +217,12 @@ def test_killed_and_continued_is_undisturbed_bit_for_bit(
     wait_until((tmp_path / "killed" / "checkpoint").exists, process)
     process.kill()
     process.wait()
+    process = start(command(tmp_path / "killed", **options))
+    begun = len(losses(tmp_path / "killed"))
+    wait_until(lambda: len(losses(tmp_path / "killed")) > begun, process)
+    process.terminate()
+    step = step_of_leaving(process)
+    assert len(losses(tmp_path / "killed")) == step
     assert not (tmp_path / "killed" / "scores.json").exists()
     finish(command(tmp_path / "killed", **options))
     assert losses(tmp_path / "killed") == losses(tmp_path / "calm")
@@ -218,7 +263,15 @@ def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
     assert step >= 5
     # The same command goes on from there; it need not go to the end.
     launcher = start([*words, "--workers=2"])
-    wait_until(lambda: len(losses(run)) >= step + 20, launcher)
+    wait_until(lambda: len(losses(run)) >= step + 5, launcher)
+    # One is told to leave: all stop after the same step, which is saved.
+    workers = psutil.Process(launcher.pid).children()
+    workers.sort(key=lambda p: p.pid)
+    workers[1].terminate()
+    step = step_of_leaving(launcher)
+    assert step == len(losses(run))
+    launcher = start([*words, "--workers=2"])
+    wait_until(lambda: len(losses(run)) >= step + 5, launcher)
     # Nor do workers outlive a launcher that cannot say good-bye.
     workers = psutil.Process(launcher.pid).children()
     launcher.kill()
@@ -227,6 +280,16 @@ def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
     found = losses(run)
     calm = first_losses(options_of(words), len(found))
     np.testing.assert_allclose(found, calm, rtol=1e-4)
+
+
+def step_of_leaving(process):
+    """Where a process that was told to leave has saved, and says so."""
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == LEFT, message
+    assert "ended with status" not in message
+    found = re.findall(r"Told to leave: saved after step (\d+) of", message)
+    (step,) = map(int, found)  # one of the workers says it
+    return step
 
 
 def of_cluster(environment, addresses, index):
@@ -313,6 +376,36 @@ def test_a_batch_that_cannot_be_shared_is_refused(command, tmp_path, capsys):
     arguments = [*options_of(command(tmp_path / "run")), "--workers=3"]
     assert train(arguments) == 2
     assert "64 cannot be shared evenly among 3" in capsys.readouterr().err
+
+
+def test_more_workers_than_cores_need_a_word_more(
+    command, tmp_path, capsys, monkeypatch
+):
+    many = os.cpu_count() + 1
+    started = "d2l_attention.commands.train.run_workers"
+    monkeypatch.setattr(started, lambda number, _: number)
+    options = {"workers": many, "batch_size": 2 * many}
+    words = options_of(command(tmp_path / "run", **options))
+    assert train(words) == 2
+    cores = f"--workers={many} is more than the {many - 1} cores"
+    assert cores in capsys.readouterr().err
+    assert train([*words, "--oversubscribe"]) == many
+
+
+def test_a_second_start_in_one_folder_is_refused(
+    command, finished, tmp_path, capsys
+):
+    run = shutil.copytree(finished, tmp_path / "run")
+    first = RunFolder(run)
+    first.open(json.loads((run / "settings.json").read_text()))
+    (run / ".checkpoint.0.part").touch()  # the first is writing
+    assert train(options_of(command(run))) == 2
+    told = f"is in use by process {os.getpid()} of {socket.gethostname()}"
+    assert told in capsys.readouterr().err
+    assert (run / ".checkpoint.0.part").exists()
+    first.close()
+    assert train(options_of(command(run))) == 0
+    assert not (run / ".checkpoint.0.part").exists()
 
 
 def test_settings_that_fail_leave_no_run_behind(command, tmp_path, capsys):

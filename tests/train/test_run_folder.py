@@ -60,11 +60,12 @@ def test_a_checkpoint_of_other_settings_is_refused_and_kept(folder, tmp_path):
 
 
 def test_what_a_killed_write_left_is_cleared(folder):
+    before = {*os.listdir(folder.path)}
     (folder.path / ".checkpoint.1f.part").write_bytes(b"half")
     folder.check({"dim": 8})
-    assert len(os.listdir(folder.path)) == 2
+    assert len(os.listdir(folder.path)) == len(before) + 1
     folder.open({"dim": 8})
-    assert os.listdir(folder.path) == ["settings.json"]
+    assert {*os.listdir(folder.path)} == before
 
 
 def test_to_check_a_folder_writes_nothing(tmp_path):
@@ -123,5 +124,21 @@ def test_unreadable_settings_are_named(folder):
 
 
 def test_an_empty_folder_may_be_taken(tmp_path):
-    RunFolder(tmp_path).open({"dim": 8})
-    assert os.listdir(tmp_path) == ["settings.json"]
+    folder = RunFolder(tmp_path)
+    folder.open({"dim": 8})
+    folder.close()
+    assert {*os.listdir(tmp_path)} - {".lock"} == {"settings.json"}
+
+
+def test_a_folder_is_open_in_one_process_only(folder):
+    second = RunFolder(folder.path)
+    told = rf"run is in use by process {os.getpid()} of .+, since 20"
+    with pytest.raises(RunError, match=told):
+        second.open({"dim": 8})
+    second.close()  # it has nothing to release
+    with pytest.raises(RunError, match=told):
+        second.open({"dim": 8})
+    folder.open({"dim": 8})  # again, and it is closed once
+    folder.close()
+    second.open({"dim": 8})
+    second.close()
