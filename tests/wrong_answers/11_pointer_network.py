@@ -73,6 +73,15 @@ def point_once(s, h, W_q, W_k, v, chosen):
     return exponentials / exponentials.sum() @ h
 
 
+# %% exercise 2 | subtract the largest free score
+# The largest score is taken before the mask.
+def point_once(s, h, W_q, W_k, v, chosen):
+    e = np.tanh(s @ W_q + h @ W_k) @ v
+    exponentials = np.exp(e - e.max())
+    exponentials[chosen] = 0
+    return exponentials / exponentials.sum()
+
+
 # %% exercise 3 | does the score depend on the state?
 # The state is let in: in a large state tanh is flat.
 def largest_first(D, which):
@@ -111,7 +120,7 @@ def largest_first(D, which):
     return [np.zeros((D, 1)), W_k, np.ones(1)]
 
 
-# %% exercise 3 | is tanh nowhere flat?
+# %% exercise 3 | is tanh nowhere flat
 # So sharp that most numbers have the score 1 or −1.
 def largest_first(D, which):
     W_k = np.zeros((D, 1))
@@ -123,6 +132,22 @@ def largest_first(D, which):
 # The score is the same for all items.
 def largest_first(D, which):
     return [np.zeros((D, 1)), np.zeros((D, 1)), np.ones(1)]
+
+
+# %% exercise 3 | does the score depend on the state
+# The state's other features move the score.
+def largest_first(D, which):
+    W_k = np.zeros((D, 1))
+    W_k[which] = 1
+    return [1 - W_k, W_k, np.ones(1)]
+
+
+# %% exercise 3 | shapes
+# As many units as features.
+def largest_first(D, which):
+    W_k = np.zeros((D, D))
+    W_k[which, which] = 1
+    return [np.zeros((D, D)), W_k, np.ones(D)]
 
 
 # %% exercise 4 | another item is named
@@ -165,3 +190,11 @@ def moved_pointers(pointers, order):
 # A mask of the new list in place of the places.
 def moved_pointers(pointers, order):
     return np.isin(order, pointers)[None]
+
+
+# %% exercise 4 | places are integers
+# Places as floats.
+def moved_pointers(pointers, order):
+    place = np.zeros(len(order))
+    place[order] = np.arange(len(order))
+    return place[pointers]

@@ -143,6 +143,32 @@ def decode_in_groups(query, key, value, lengths):
     return np.einsum("bgrs,bsgv->bgrv", weights, value)
 
 
+# %% exercise 3 | no copies
+# `take` copies keys and values for each head.
+def decode_in_groups(query, key, value, lengths):
+    heads, slots = query.shape[1], key.shape[1]
+    own = np.arange(heads) // (heads // key.shape[2])
+    key, value = ops.take(key, own, axis=2), ops.take(value, own, axis=2)
+    scores = ops.einsum("bhk,bshk->bhs", query, key) / query.shape[-1] ** 0.5
+    filled = np.arange(slots) < np.reshape(lengths, (-1, 1, 1))
+    weights = masked_softmax(scores, filled)
+    return np.array(ops.einsum("bhs,bshv->bhv", weights, value))
+
+
+# %% exercise 3 | an input was changed
+# The rubbish in the cache is overwritten.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    filled = np.arange(slots) < np.reshape(lengths, (b, 1))
+    key[~filled] = 0
+    value[~filled] = 0
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    weights = np.array(masked_softmax(scores, filled[:, None, None]))
+    return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
+
+
 # %% exercise 4 | D weights in, D out and a bias
 # No biases at all.
 def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
@@ -196,6 +222,13 @@ def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
 def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
     columns = 2 * (num_heads - num_kv_heads) * key_dim
     return ffn_dim + (dim + 1) * columns / (2 * dim + 1)
+
+
+# %% exercise 4 | Round to the nearest number
+# Rounded down.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    saved = 2 * (dim + 1) * (num_heads - num_kv_heads) * key_dim
+    return ffn_dim + saved // (2 * dim + 1)
 
 
 # %% exercise 5 | sharing changes the values

@@ -73,7 +73,7 @@ def merge(outputs, norms):
     return (shares[..., None] * outputs).sum(axis=0), norm
 
 
-# %% exercise 2 | one share for each part
+# %% exercise 2 | a maximum and a total of its own
 # One maximum and one total for all queries.
 def merge(outputs, norms):
     highest = norms[np.isfinite(norms)].max(initial=-1e9)
@@ -81,6 +81,16 @@ def merge(outputs, norms):
     shares = powers / np.where(powers.sum() == 0, 1, powers.sum())
     norm = highest + np.log(powers.sum(axis=0))
     return (shares[..., None] * outputs).sum(axis=0), norm
+
+
+# %% exercise 2 | not the first
+# The first part's log-sum-exp is taken off, not the largest.
+def merge(outputs, norms):
+    finite = np.where(np.isfinite(norms[0]), norms[0], 0)
+    powers = np.exp(norms - finite)
+    total = powers.sum(axis=0)
+    shares = powers / np.where(total == 0, 1, total)
+    return (shares[..., None] * outputs).sum(axis=0), finite + np.log(total)
 
 
 # %% exercise 2 | log-sum-exp −∞
@@ -188,6 +198,33 @@ def query_gradient(q, k, v, output, norm, d_output, block):
         weights = np.exp(q @ k[j : j + block].T / scale - norm[:, None])
         pieces.append(weights * (d_output @ v[j : j + block].T - delta))
     return np.concatenate(pieces, axis=1) @ k / scale
+
+
+# %% exercise 4 | is one made
+# The loop goes over blocks of queries, each with all keys at once.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    d_q = np.zeros_like(q)
+    for i in range(0, len(q), block):
+        at = slice(i, i + block)
+        weights = np.exp(q[at] @ k.T / scale - norm[at, None])
+        d_q[at] = weights * (d_output[at] @ v.T - delta[at]) @ k / scale
+    return d_q
+
+
+# %% exercise 4 | leave the arguments unchanged
+# The queries are divided in place.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    q /= scale
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    d_q = np.zeros_like(q)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        weights = np.exp(q @ k_j.T - norm[:, None])
+        d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
+    return d_q
 
 
 # %% exercise 4 | without other attention

@@ -35,7 +35,7 @@ def features_needed(q, k, error):
     return math.ceil(np.expm1(exponent) / error**2)
 
 
-# %% exercise 1 | the smallest whole number is 26
+# %% exercise 1 | the smallest whole number is 14
 # Rounded down.
 def features_needed(q, k, error):
     exponent = ((q + k) ** 2).sum() / len(q) ** 0.5
@@ -54,6 +54,56 @@ def features_needed(q, k, error):
 def features_needed(q, k, error):
     exponent = 2 * ((q + k) ** 2).sum() / len(q) ** 0.5
     return max(1, math.ceil(np.exp(exponent) / error**2))
+
+
+# %% exercise 1 | the smallest whole number is 14
+# Rounded to the nearest whole number.
+def features_needed(q, k, error):
+    exponent = ((q + k) ** 2).sum() / len(q) ** 0.5
+    return max(1, round(np.expm1(exponent) / error**2))
+
+
+# %% exercise 1 | was changed in place
+# The caller's vectors are divided.
+def features_needed(q, k, error):
+    q /= len(q) ** 0.25
+    k /= len(k) ** 0.25
+    return max(1, math.ceil(np.expm1(((q + k) ** 2).sum()) / error**2))
+
+
+# %% exercise 2 | the largest exponent of all keys so far
+# The unit of the first key is kept, and nothing is ever rescaled.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = state
+    new = log_k.max() if highest == -np.inf else highest
+    phi_k = np.exp(log_k - new)
+    weighted, total = weighted + phi_k[:, None] * v, total + phi_k
+    phi_q = np.exp(log_q - log_q.max())
+    return (weighted, total, new), phi_q @ weighted / (phi_q @ total)
+
+
+# %% exercise 2 | of a query its own
+# The query is brought to the unit of the keys.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = state
+    new = max(highest, log_k.max())
+    shrink, phi_k = np.exp(highest - new), np.exp(log_k - new)
+    weighted = shrink * weighted + phi_k[:, None] * v
+    total = shrink * total + phi_k
+    phi_q = np.exp(log_q - new)
+    return (weighted, total, new), phi_q @ weighted / (phi_q @ total)
+
+
+# %% exercise 2 | return two things
+# State and output in one tuple.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = state
+    new = max(highest, log_k.max())
+    shrink, phi_k = np.exp(highest - new), np.exp(log_k - new)
+    weighted = shrink * weighted + phi_k[:, None] * v
+    total = shrink * total + phi_k
+    phi_q = np.exp(log_q - log_q.max())
+    return weighted, total, new, phi_q @ weighted / (phi_q @ total)
 
 
 # %% exercise 2 | multiplied by exp(old highest
@@ -100,7 +150,7 @@ def decode_step(state, log_q, log_k, v):
     return (weighted, total, log_k.max()), output
 
 
-# %% exercise 2 | it must not grow
+# %% exercise 2 | must not grow
 # All keys and values are kept, as in a cache.
 def decode_step(state, log_q, log_k, v):
     log_keys, values, _ = state
@@ -182,3 +232,10 @@ def paired_log_features(x, directions):
 def paired_log_features(x, directions):
     both = np.concatenate([directions, -directions])
     return np.exp(log_features(x, both))
+
+
+# %% exercise 3 | on the last axis
+# The features are joined on axis 1.
+def paired_log_features(x, directions):
+    both = [np.array(log_features(x, w)) for w in (directions, -directions)]
+    return np.concatenate(both, axis=1) - np.log(2) / 2

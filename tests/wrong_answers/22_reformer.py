@@ -58,6 +58,12 @@ def rounds_needed(p, miss):
     return 100
 
 
+# %% exercise 1 | two rounds miss 0.25
+# Rounded to the nearest number.
+def rounds_needed(p, miss):
+    return max(1, round(np.log(miss) / np.log(1 - p)))
+
+
 # %% exercise 2 | is there a table of N × N
 # The package's mask: right, and a table of all pairs.
 def tokens_seen(buckets, chunk_size):
@@ -164,6 +170,31 @@ def tokens_seen(buckets, chunk_size):
     return rows
 
 
+# %% exercise 2 | empty places hold -1
+# Empty places hold 0.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    rows = np.zeros((len(buckets), 2 * chunk_size), int)
+    for start in range(0, len(order), chunk_size):
+        near = order[max(start - chunk_size, 0) : start + chunk_size]
+        for i in order[start : start + chunk_size]:
+            mates = near[buckets[near] == buckets[i]]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | each row has 2m numbers
+# Rows of different lengths.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets, kind="stable")
+    rows = [None] * len(buckets)
+    for start in range(0, len(order), chunk_size):
+        near = order[max(start - chunk_size, 0) : start + chunk_size]
+        for i in order[start : start + chunk_size]:
+            rows[i] = near[buckets[near] == buckets[i]]
+    return rows
+
+
 # %% exercise 3 | twice the columns of R1
 # The number of columns is taken for the number of buckets.
 def two_hashes(x, R1, R2):
@@ -225,3 +256,13 @@ def two_hashes(x, R1, R2):
         ],
         axis=1,
     )
+
+
+# %% exercise 3 | take a from R1
+# The number of buckets is taken from those that occur.
+def two_hashes(x, R1, R2):
+    first, second = (
+        np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
+        for R in (R1, R2)
+    )
+    return first + (first.max() + 1) * second
