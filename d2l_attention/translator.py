@@ -30,8 +30,8 @@ class Translator:
             have 8 tokens more.
 
     Raises:
-        ValueError: From `translate` and `attention`, if a text has no token,
-            or more than `max_length`.
+        ValueError: From each method, if a text has no token, or more than
+            `max_length`.
 
     Example:
         >>> from d2l_attention import BahdanauSeq2Seq
@@ -111,7 +111,7 @@ class Translator:
         Raises:
             ValueError: If `text` has no token, or more than `max_length`.
         """
-        source, target = normalize(text).split(), translation.split()
+        source, target = self._tokens(text), translation.split()
         ids = text_to_ids(
             [f"{START} {translation}"], self.vectorizers[1], len(target) + 1
         )
@@ -123,32 +123,33 @@ class Translator:
         weights = np.array(maps[last])[0].mean(axis=0)  # (T, max_length)
         return weights[:, : len(source)], source, [*target, END]
 
-    def check(self, text):
-        """Refuse a text that cannot be translated.
+    def unknown_tokens(self, text):
+        """The tokens that the model has never seen, and reads as `[UNK]`.
 
         Args:
             text: Str, the source as people write it.
 
         Returns:
-            List of str, the tokens of the text that the model has never seen.
-            It reads each of them as `[UNK]`.
+            List of str, in the order of the text.
 
         Raises:
             ValueError: If `text` has no token, or more than `max_length`.
         """
+        return [x for x in self._tokens(text) if x not in self._known]
+
+    def _tokens(self, text):
+        """The tokens of a source; refuses a text of another length."""
         tokens = normalize(text).split()
         if not 0 < len(tokens) <= self.max_length:
             raise ValueError(
                 f"A text must have 1 to {self.max_length} tokens. "
                 f"Received {len(tokens)}: {' '.join(tokens)!r}"
             )
-        return [token for token in tokens if token not in self._known]
+        return tokens
 
     def _ids(self, texts):
-        """Source ids `(N, max_length)`; refuses texts of another length."""
-        for text in texts:
-            self.check(text)
-        texts = [normalize(text) for text in texts]
+        """Source ids `(N, max_length)`."""
+        texts = [" ".join(self._tokens(text)) for text in texts]
         return text_to_ids(texts, self.vectorizers[0], self.max_length)
 
 

@@ -43,7 +43,7 @@ def main(arguments):
     try:
         translator = load_translator(options.run)
         if options.text is not None:
-            _tell_unknown(translator.check(options.text))
+            _tell_unknown(translator.unknown_tokens(options.text))
             (found,) = translator.translate([options.text], options.beam)
             print(found)
             if options.heatmap:
@@ -69,7 +69,7 @@ def _translate_lines(translator, beam):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 if text.strip():
-                    unknown.update(translator.check(text))
+                    unknown.update(translator.unknown_tokens(text))
                     texts[i] = text
             except ValueError as error:
                 print(f"Line {number}: {error}", file=sys.stderr)

@@ -81,7 +81,7 @@ class RunFolder:
                 "ends, stop it, or name another folder."
             ) from error
         except OSError as error:
-            raise RunError(f"Could not make {self.path}: {error}") from error
+            raise RunError(f"Could not open {self.path}: {error}") from error
         now = datetime.now().isoformat(" ", "minutes")
         who = f"process {os.getpid()} of {socket.gethostname()}, since {now}"
         self.write(HOLDER, who.encode())
