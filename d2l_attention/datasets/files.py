@@ -1,15 +1,20 @@
-"""Read parallel text: plain or zipped, on disk or downloaded.
+"""Read parallel text: plain, gzipped or zipped, on disk or downloaded.
 
 A file that cannot be used raises a `DataError`, which names the file and,
 where it can, the line. A download is written beside its place and renamed
 once its checksum is right, so an older file is never lost.
 """
 
+from contextlib import contextmanager
+import gzip
+import io
 from pathlib import Path, PurePosixPath
 import re
 import unicodedata
 import zipfile
 import zlib
+
+import regex
 
 # name → (address, checksum). manythings.org serves only its newest edition.
 # This copy never changes: Dive into Deep Learning hosts it, and publishes its
@@ -21,9 +26,17 @@ DOWNLOADS = {
     ),
 }
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_PUNCTUATION = '.,!?;:…"«»()。，！？；：、「」؟،؛'
+# Bounds of memory, whatever an archive unpacks to.
+MAX_BYTES = 500_000_000  # of text; more is refused
+MAX_LINE = 10_000  # characters; a longer line is unusable
+
+# Punctuation, but for the marks inside words: apostrophes, hyphens, the
+# Catalan dot and the Hebrew geresh; and each Chinese or Japanese character.
+_TOKEN = regex.compile(
+    r"[[\p{P}--[\p{Pc}'\-‐‑·־׳״]][\p{Han}\u3040-\u30ff]]", regex.VERSION1
+)
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
+_NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
 
 
 class DataError(ValueError):
@@ -38,40 +51,72 @@ def normalize(text):
     their apostrophes and hyphens: `don't`, `est-il`.
     """
     text = unicodedata.normalize("NFC", text).lower().replace("’", "'")
-    text = re.sub(f"([{_CJK}{re.escape(_PUNCTUATION)}])", r" \1 ", text)
+    text = _TOKEN.sub(r" \g<0> ", text)
     return " ".join(_ELISION.sub(r"\1' ", text).split())
 
 
-def read_pairs(path, max_bad_share=0.01):
+def read_pairs(path, max_bad_share=0.01, columns=None):
     """Read the pairs of a tab-separated file.
 
-    The first column is the source, the second the target; further columns
-    are ignored. A line is unusable if one of the two is missing or empty, or
-    if it holds the character NUL. Empty lines are skipped.
+    A line is unusable if one of the two columns is missing or empty, if it
+    holds the character NUL, or if it is longer than 10,000 characters. Empty
+    lines are skipped. A terminal shows how far a large file has been read.
 
     Args:
-        path: A text file, a zip of one, or `"download:NAME"`.
+        path: A text file, plain, gzipped or in a zip; or `"download:NAME"`.
         max_bad_share: Float, share of unusable lines that is tolerated. They
             are skipped, and a warning gives their numbers.
+        columns: Two positive ints, the columns of the source and the target,
+            counted from 1; None = the first two.
 
     Returns:
         List of `(source, target)`, normalized.
 
     Raises:
-        DataError: If the file cannot be read, or has too many unusable lines.
+        DataError: If the file cannot be read, holds more than 500 MB of text,
+            has too many unusable lines, or if the first of three columns or
+            more holds only numbers and `columns` is None.
         FileNotFoundError: If there is no file.
     """
     if str(path).startswith("download:"):
         path = download(str(path).removeprefix("download:"))
-    pairs, bad = [], []
-    for number, line in enumerate(_read_text(Path(path)).split("\n"), 1):
-        columns = [normalize(column) for column in line.split("\t")[:2]]
-        if len(columns) == 2 and all(columns) and "\0" not in line:
-            pairs.append(tuple(columns))
+    one, two = check_columns(columns)
+    pairs, bad, bad_line = [], [], ""
+    numbered = columns is None
+    for number, line in _read_lines(Path(path)):
+        cells = line.split("\t")
+        pair = tuple(normalize(x) for i in (one, two) for x in cells[i - 1 : i])
+        if len(pair) == 2 and all(pair) and "\0" not in line:
+            pairs.append(pair)
+            numbered = numbered and len(cells) > 2 and cells[0].isdecimal()
         elif line.strip():
             bad.append(number)
-    _report_bad_lines(path, bad, len(pairs), max_bad_share)
+            bad_line = bad_line or line[:60]
+    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share)
+    if numbered:
+        raise DataError(
+            f"The first column of {path} holds only numbers. Say which columns "
+            "are the sentences: `columns=(2, 4)`, or `--columns 2,4`."
+        )
     return pairs
+
+
+def check_columns(columns, number=None):
+    """The columns of the source and the target; None = the first two.
+
+    Raises:
+        ValueError: If they are not two different ints from 1 to `number`.
+    """
+    if columns is None:
+        return 1, 2
+    highest = float("inf") if number is None else number
+    if len({*columns}) != 2 or any(not 1 <= x <= highest for x in columns):
+        raise ValueError(
+            "`columns` must be two different numbers from 1"
+            + (f" to {number}" if number else "")
+            + f". Received: {columns}"
+        )
+    return columns
 
 
 def download(name, folder=None, downloads=None):
@@ -113,71 +158,120 @@ def download(name, folder=None, downloads=None):
     return Path(path)
 
 
-def _read_text(path):
-    """The text of a file, or of the one text file in an archive."""
-    data = _read_member(path) if zipfile.is_zipfile(path) else None
-    if data is None:
-        data = path.read_bytes()
-        if data.startswith(b"PK"):
-            raise DataError(f"{path} is a damaged or truncated zip archive.")
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{path} is not UTF-8: byte {error.start} on line {line} is "
-            f"0x{data[error.start]:02x}."
-        ) from error
+def _read_lines(path):
+    """The number and the text of each line, in bounded memory."""
+    from tqdm import tqdm
 
-
-def _read_member(path):
-    """The bytes of the one text file in an archive."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            for name in names:
-                inside = PurePosixPath(name.replace("\\", "/"))
-                if inside.is_absolute() or ".." in inside.parts:
-                    raise DataError(
-                        f"{path} holds a path that escapes it: {name!r}."
-                    )
-            texts = [
-                name
-                for name in names
-                if name.endswith((".txt", ".tsv"))
-                and not PurePosixPath(name).name.startswith(("_", "."))
-            ]
-            if len(texts) != 1:
+    with (
+        path.open("rb") as file,
+        _unpacked(file, path) as content,
+        # bad bytes become surrogates, which no UTF-8 holds
+        io.TextIOWrapper(content, "utf-8-sig", "surrogateescape") as text,
+        tqdm(
+            desc=f"Reading {path.name}",
+            total=path.stat().st_size,
+            unit="B",
+            unit_scale=True,
+            delay=2,
+            leave=False,
+            disable=None,  # unless standard error is a terminal
+        ) as bar,
+    ):
+        for number, line in enumerate(_whole_lines(text), 1):
+            if strange := re.search("[\udc80-\udcff]", line):
                 raise DataError(
-                    f"{path} must hold one .txt or .tsv file. "
-                    f"Received: {texts}."
+                    f"{path} is not UTF-8: line {number} holds the byte "
+                    f"0x{ord(strange[0]) - 0xDC00:02x}. Save it as UTF-8."
                 )
-            return archive.read(texts[0])
+            yield number, line
+            if number % 1000 == 0:
+                bar.update(file.tell() - bar.n)
+
+
+def _whole_lines(text):
+    """Lines without their ends; one too long is cut, and ends in NUL."""
+    while line := text.readline(MAX_LINE):
+        rest = line
+        while len(rest) == MAX_LINE and not rest.endswith("\n"):
+            rest = text.readline(MAX_LINE)
+            line = line[:100] + "\0"
+        if text.buffer.tell() > MAX_BYTES:
+            raise DataError(
+                f"{text.buffer.name} holds more than {MAX_BYTES:,} bytes of "
+                "text. Take a part of it."
+            )
+        yield line.removesuffix("\n")
+
+
+@contextmanager
+def _unpacked(file, path):
+    """The content of an open file, or of the one text in an archive."""
+    start = file.read(4)
+    file.seek(0)
+    packed = zipfile.is_zipfile(file)
+    file.seek(0)
+    try:
+        if packed:
+            with zipfile.ZipFile(file) as archive:
+                with archive.open(_text_in(archive, path)) as content:
+                    yield content
+        elif start.startswith(b"PK"):
+            raise zipfile.BadZipFile("its directory is missing")
+        elif start.startswith(b"\x1f\x8b"):
+            with gzip.open(file) as content:
+                yield content
+        else:
+            yield file
     except (
         zipfile.BadZipFile,
+        gzip.BadGzipFile,
         zlib.error,
         EOFError,
         NotImplementedError,  # an unknown method of compression
         RuntimeError,  # the archive has a password
     ) as error:
         raise DataError(
-            f"{path} is a damaged zip archive, or cannot be read: {error}"
+            f"{path} is a damaged archive, or cannot be read: {error}"
         ) from error
 
 
-def _report_bad_lines(path, bad, num_good, max_bad_share):
+def _text_in(archive, path):
+    """The name of the one text in an archive that is no note about it."""
+    names = archive.namelist()
+    for name in names:
+        inside = PurePosixPath(name.replace("\\", "/"))
+        if inside.is_absolute() or ".." in inside.parts:
+            raise DataError(f"{path} holds a path that escapes it: {name!r}.")
+    texts = [
+        name
+        for name in names
+        if name.endswith((".txt", ".tsv"))
+        and not _NOTE.match(PurePosixPath(name).name)
+    ]
+    if len(texts) != 1:
+        raise DataError(
+            f"{path} must hold one .txt or .tsv file. Received: {names}. "
+            "Unpack it, and name the file."
+        )
+    return texts[0]
+
+
+def _report_bad_lines(path, bad, first, num_good, max_bad_share):
     """Warn of the unusable lines, or refuse the file if they are too many."""
     import warnings
 
-    total = num_good + len(bad)
-    if not num_good:
-        raise DataError(f"{path} has no line of two tab-separated columns.")
     if not bad:
+        if not num_good:
+            raise DataError(f"{path} is empty.")
         return
-    some = ", ".join(map(str, bad[:5])) + (" …" if len(bad) > 5 else "")
+    total = num_good + len(bad)
+    some = ", ".join(map(str, bad[:5]))
+    some += " …" if len(bad) > 5 else ""
     message = f"{path}: {len(bad)} of {total} lines are not pairs (line {some})"
     if len(bad) > max_bad_share * total:
         raise DataError(
-            f"{message}; at most {max_bad_share:.1%} are tolerated."
+            f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
+            f"needs a tab between source and target. Line {bad[0]} begins "
+            f"with {first!r}."
         )
     warnings.warn(f"{message}; skipped.", stacklevel=3)

@@ -1,12 +1,17 @@
 """Files of parallel text: good ones, and each way in which one can be bad."""
 
 import functools
+import gzip
 import hashlib
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+import io
+import sys
 import threading
+import tracemalloc
 import warnings
 import zipfile
 
+from d2l_attention.datasets import files
 from d2l_attention.datasets.files import (
     DataError,
     download,
@@ -32,6 +37,14 @@ LINES = [f"go {i} .\tva {i} !" for i in range(300)]
         ("我们试试看！", "我 们 试 试 看 ！"),
         ("e\u0301te\u0301", "été"),
         ("هل أنت هنا؟", "هل أنت هنا ؟"),
+        ("¿Qué? ¡No!", "¿ qué ? ¡ no !"),
+        ("„Ja“, “oui”", "„ ja “ , “ oui ”"),
+        ("আমি যাব।", "আমি যাব ।"),
+        ("50% (a/b) — x_y", "50 % ( a / b ) — x_y"),
+        ("שלום־עולם, צה״ל", "שלום־עולם , צה״ל"),
+        ("tal·lent", "tal·lent"),
+        ("[end]", "[ end ]"),
+        ("𠀋々カー", "𠀋 々 カ ー"),
     ],
 )
 def test_normalized_text_has_a_space_between_two_tokens(text, expected):
@@ -59,6 +72,96 @@ def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
     assert read_pairs(path) == [("go .", "va !"), ("run !", "cours !")]
 
 
+def test_line_ends_of_the_classic_mac_are_read(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_bytes(b"go\tva\rrun\tcours\r")
+    assert read_pairs(path) == [("go", "va"), ("run", "cours")]
+
+
+def test_gzipped_text_is_read_and_half_of_it_refused(tmp_path):
+    path = tmp_path / "pairs.tsv.gz"
+    path.write_bytes(gzip.compress("\n".join(LINES).encode()))
+    assert len(read_pairs(path)) == 300
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match="damaged archive"):
+        read_pairs(path)
+
+
+IDS = [f"{i}\tgo {i}\t{i + 9}\tva {i}" for i in range(300)]
+
+
+def test_other_columns_are_read(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join([*IDS, "301\tgo\t310\t"]))
+    with pytest.warns(UserWarning, match="1 of 301"):
+        pairs = read_pairs(path, columns=(4, 2))
+    assert len(pairs) == 300 and pairs[7] == ("va 7", "go 7")
+
+
+@pytest.mark.parametrize("columns", [(0, 1), (2, 2), (1,), (1, 2, 3)])
+def test_columns_that_cannot_be_are_refused(tmp_path, columns):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join(IDS))
+    with pytest.raises(ValueError, match="two different numbers from 1"):
+        read_pairs(path, columns=columns)
+
+
+def test_a_column_of_numbers_is_no_language(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join(IDS))
+    with pytest.raises(DataError, match="only numbers.*--columns 2,4"):
+        read_pairs(path)
+    assert read_pairs(path, columns=(1, 2))[7] == ("7", "go 7")
+    path.write_text("7\tseven\n8\teight")  # two columns: a dictionary
+    assert len(read_pairs(path)) == 2
+
+
+def test_memory_is_bounded_whatever_an_archive_holds(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", "a" * 50_000_000)  # one line
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"1 of 1 .*begins with 'aaaa"):
+        read_pairs(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
+    monkeypatch.setattr(files, "MAX_BYTES", 1_000_000)
+    with pytest.raises(DataError, match="more than 1,000,000 bytes of text"):
+        read_pairs(path)
+
+
+def test_a_line_that_is_too_long_is_told_and_the_next_ones_read(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("\n".join(["go\t" + "va " * 4000, *LINES]))
+    with pytest.warns(UserWarning, match=r"1 of 301.*\(line 1\)"):
+        assert len(read_pairs(path)) == 300
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
+def test_a_terminal_shows_a_bar_and_a_log_does_not(tmp_path, monkeypatch, kind):
+    from tqdm import tqdm
+
+    class Impatient(tqdm):
+        def __init__(self, **options):
+            super().__init__(**{**options, "delay": 0, "mininterval": 0})
+
+    monkeypatch.setattr("tqdm.tqdm", Impatient)
+    monkeypatch.setattr(sys, "stderr", kind())
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(LINES * 10))
+    assert len(read_pairs(path)) == 3000
+    shown = sys.stderr.getvalue()
+    assert ("Reading pairs.tsv: 100%" in shown) == (kind is Terminal)
+    assert shown == "" or kind is Terminal
+
+
 def write_zip(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in members.items():
@@ -69,7 +172,12 @@ def write_zip(path, members):
 def test_a_zip_of_one_text_is_read_and_its_notes_are_not(tmp_path):
     path = write_zip(
         tmp_path / "a.zip",
-        {"_about.txt": "terms", "fra-eng/fra.txt": "\n".join(LINES)},
+        {
+            "_about.txt": "terms",
+            "fra-eng/README.txt": "of this corpus",
+            "fra-eng/License-CC.txt": "",
+            "fra-eng/fra.txt": "\n".join(LINES),
+        },
     )
     assert len(read_pairs(path)) == 300
 
@@ -95,14 +203,14 @@ def test_many_bad_lines_are_refused(tmp_path):
 def test_a_file_without_any_pair_is_refused(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("")
-    with pytest.raises(DataError, match="no line of two"):
+    with pytest.raises(DataError, match="pairs.txt is empty"):
         read_pairs(path)
 
 
 def test_a_file_that_is_not_utf_8_names_byte_and_line(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"go .\tva !\n\xe9t\xe9\tsummer\n")
-    with pytest.raises(DataError, match="not UTF-8: byte 10 on line 2.*0xe9"):
+    with pytest.raises(DataError, match="not UTF-8: line 2 .*byte 0xe9. Save"):
         read_pairs(path)
 
 
@@ -112,7 +220,7 @@ def test_a_truncated_zip_is_refused(tmp_path, kept):
     data = whole.read_bytes()
     path = tmp_path / "half.zip"
     path.write_bytes(data[: int(len(data) * kept)])
-    with pytest.raises(DataError, match="damaged or truncated zip"):
+    with pytest.raises(DataError, match="damaged archive"):
         read_pairs(path)
 
 
@@ -121,7 +229,7 @@ def test_a_zip_whose_content_is_damaged_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[200] ^= 0xFF  # the archive's directory is whole, the text is not
     path.write_bytes(data)
-    with pytest.raises(DataError, match="damaged zip archive"):
+    with pytest.raises(DataError, match="damaged archive"):
         read_pairs(path)
 
 
@@ -140,7 +248,7 @@ def test_a_compressed_zip_that_cannot_be_read_is_refused(tmp_path, damage):
     else:
         data[8] = data[start + 10] = 99
     path.write_bytes(data)
-    with pytest.raises(DataError, match="damaged zip archive, or cannot"):
+    with pytest.raises(DataError, match="damaged archive, or cannot"):
         read_pairs(path)
 
 
@@ -162,7 +270,9 @@ def test_a_path_that_escapes_the_archive_is_refused(tmp_path, name):
 
 def test_a_zip_of_two_texts_is_refused(tmp_path):
     path = write_zip(tmp_path / "a.zip", {"a.txt": "", "b.txt": ""})
-    with pytest.raises(DataError, match="one .txt or .tsv.*a.txt.*b.txt"):
+    with pytest.raises(
+        DataError, match="one .txt or .tsv.*a.txt.*b.txt.*Unpack"
+    ):
         read_pairs(path)
 
 

@@ -1,4 +1,5 @@
 from pathlib import Path
+import re
 
 from d2l_attention.datasets import (
     END,
@@ -106,8 +107,56 @@ def test_translations_of_one_source_stay_in_one_split(tmp_path):
 
 def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 20)
-    with pytest.raises(DataError, match="20 source sentences.*10 to validate"):
+    with pytest.raises(DataError, match="20 different sources in 40 pairs"):
         load_pairs(path, num_validation=10, num_test=10)
+
+
+def test_a_corpus_of_long_sentences_says_how_long_they_are(tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", 50)  # 3 tokens
+    message = "40.*Of 100 pairs, 0 have.*max_length=2 .*half.*at most 3"
+    with pytest.raises(DataError, match=message):
+        load_pairs(path, max_length=2, num_validation=40, num_test=5)
+
+
+def test_pairs_are_drawn_at_random_by_the_seed(tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", 1000)
+    options = {"num_pairs": 500, "num_validation": 9, "num_test": 9}
+    first, again, other = (
+        load_pairs(path, seed=seed, **options) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    drawn = {int(s.split()[1]) for split in first for s, _ in split}
+    assert 430 < len(drawn) < 450  # 1000 · (1 − 1/4) = 437.5 are expected
+    assert 480 < np.mean(list(drawn)) < 520
+    everything = load_pairs(path, **{**options, "num_pairs": 2000})
+    assert everything == load_pairs(path, **{**options, "num_pairs": None})
+
+
+def test_every_pair_that_was_read_is_accounted_for(tmp_path, capsys):
+    path = write_pairs(tmp_path / "pairs.txt", 100)
+    lines = path.read_text().split("\n")
+    lines += [lines[3], lines[4], "a b c d e\tf", "a\tb c d e f g h i"]
+    path.write_text("\n".join(lines))
+    options = {"max_length": 3, "num_validation": 20, "num_test": 20}
+    load_pairs(path, **options)
+    assert capsys.readouterr().out == ""
+    pairs = load_pairs(path, **options, num_pairs=180, verbose=1)
+    read, left = capsys.readouterr().out.splitlines()
+    numbers = [int(x) for x in re.findall(r"\d+", read)]
+    total, twice, long, limit, undrawn, further = numbers
+    assert (total, twice, long, limit, undrawn) == (204, 2, 2, 3, 20)
+    train, *held, tests = [int(x) for x in re.findall(r"\d+", left)]
+    assert [train, *held, tests] == [len(x) for x in pairs]
+    assert tests == 1 and 20 < further < 40
+    assert total == twice + long + undrawn + further + train + sum(held)
+
+
+def test_columns_turn_the_corpus_round():
+    there = load_pairs(max_length=8, num_validation=9, num_test=9).train
+    back = load_pairs(
+        max_length=8, num_validation=9, num_test=9, columns=(2, 1)
+    ).train
+    assert len(set(there) & {(two, one) for one, two in back}) > 0.9 * len(back)
 
 
 def test_chinese_is_split_by_character(tmp_path):
@@ -127,3 +176,8 @@ def test_the_real_corpus_loads():
     pairs = load_pairs(TATOEBA, max_length=10, num_pairs=30_000, num_test=2000)
     assert len(pairs.test) == 2000 and len(pairs.train) > 20_000
     assert not {s for s, _ in pairs.train} & {s for s, _ in pairs.test}
+
+
+def test_the_shipped_corpus_has_two_languages():
+    with pytest.raises(ValueError, match=r"from 1 to 2. Received: \(1, 3\)"):
+        load_pairs(columns=(1, 3))
