@@ -1,8 +1,9 @@
-"""Keep TensorFlow's native log lines away from a notebook's reader.
+"""Keep TensorFlow's native log lines away from readers.
 
 TensorFlow 2.21 writes to file descriptor 2 while it is imported and when it
-first meets a device or XLA, whatever `TF_CPP_MIN_LOG_LEVEL` says, and a
-Jupyter kernel shows those lines as if the reader's cell had failed.
+first meets a device or XLA, whatever `TF_CPP_MIN_LOG_LEVEL` says. A Jupyter
+kernel shows those lines as if the reader's cell had failed, and in the log of
+a command they hide what the command says.
 """
 
 import contextlib
@@ -18,9 +19,20 @@ def in_notebook():
     return getattr(shell, "kernel", None) is not None
 
 
+def in_command():
+    """Whether this process is beginning as `python -m d2l_attention …`."""
+    return sys.argv[:1] == ["-m"] and "d2l_attention" in sys.orig_argv
+
+
 @contextlib.contextmanager
 def hold_stderr():
-    """Hold back what is written to descriptor 2; replay it on an error."""
+    """Hold back what is written to descriptor 2; replay it on an error.
+
+    Who sets `TF_CPP_MIN_LOG_LEVEL` to 0 wants to see it.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        yield
+        return
     with tempfile.TemporaryFile() as held:
         sys.stderr.flush()
         original = os.dup(2)
@@ -38,11 +50,17 @@ def hold_stderr():
 
 
 def import_backend():
-    """Import Keras and wake its backend, without log lines in a notebook.
+    """Import Keras without log lines, in a notebook and in our commands.
 
-    Outside a notebook nothing is redirected and nothing is woken.
+    In a notebook its backend is woken too. Elsewhere nothing is redirected.
     """
-    if not in_notebook() or "d2l_attention.masking" in sys.modules:
+    if "d2l_attention.masking" in sys.modules:
+        return
+    if in_command():
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        with hold_stderr():
+            import keras
+    if not in_notebook():
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with hold_stderr():

@@ -11,11 +11,18 @@ from d2l_attention.datasets import (
     ids_to_text,
     make_vectorizer,
     text_to_ids,
+    tokenize,
 )
-from d2l_attention.datasets.files import normalize
+from d2l_attention.datasets.subwords import (
+    PIECES_PER_TOKEN,
+    SUBWORD_FILES,
+    SubwordVectorizer,
+)
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder
 import keras
 import numpy as np
+
+WORD_FILES = ("source_vocabulary.txt", "target_vocabulary.txt")
 
 
 class Translator:
@@ -23,9 +30,9 @@ class Translator:
 
     Args:
         model: A `Seq2Seq` model.
-        vectorizers: Pair of `keras.layers.TextVectorization`, of the source
-            and of the target, as `datasets.make_vectorizers` makes them. The
-            target's vocabulary holds `[start]` and `[end]`.
+        vectorizers: Pair of vectorizers, of the source and of the target, as
+            `datasets.make_vectorizers` or `datasets.learn_subwords` makes
+            them. The target's vocabulary holds `[start]` and `[end]`.
         max_length: Positive int, longest source in tokens. A translation may
             have 8 tokens more.
 
@@ -67,7 +74,8 @@ class Translator:
             batch_size: Positive int, texts that are decoded together.
 
         Returns:
-            List of N str, tokens between spaces.
+            List of N str: tokens between spaces, or, from subwords, text as
+            people write it.
 
         Raises:
             ValueError: If a text has no token, or more than `max_length`; or
@@ -101,19 +109,23 @@ class Translator:
 
         Args:
             text: Str, the source as people write it.
-            translation: Str, its translation, tokens between spaces.
+            translation: Str, as `translate` returns it.
 
         Returns:
             Float array `(T, S)`: row t shows where the model looked when it
             chose target token t. Then the list of the S source tokens and
-            the list of the T target tokens, the last of them `[end]`.
+            the list of the T target tokens, the last of them `[end]`. Pieces
+            are joined to words: the weight of a source word is the sum, that
+            of a target word the mean over its pieces.
 
         Raises:
             ValueError: If `text` has no token, or more than `max_length`.
         """
-        source, target = self._tokens(text), translation.split()
+        source, vectorizer = self._tokens(text), self.vectorizers[1]
+        pieces = isinstance(vectorizer, SubwordVectorizer)
+        target = (vectorizer.tokenize if pieces else str.split)(translation)
         ids = text_to_ids(
-            [f"{START} {translation}"], self.vectorizers[1], len(target) + 1
+            [f"{START} {translation}"], vectorizer, len(target) + 1
         )
         _, maps = self.model(
             {"source": self._ids([text]), "target": ids},
@@ -121,7 +133,16 @@ class Translator:
         )
         *_, last = (n for n in maps if not n.endswith("self_attention"))
         weights = np.array(maps[last])[0].mean(axis=0)  # (T, max_length)
-        return weights[:, : len(source)], source, [*target, END]
+        weights = weights[:, : len(source)]
+        if not pieces:
+            return weights, source, [*target, END]
+        from d2l_attention.heatmaps import merge_subwords
+
+        target_words, target = vectorizer.words(target)
+        source_words, source = self.vectorizers[0].words(source)
+        target_words.append(None)
+        weights = merge_subwords(weights, target_words, source_words)
+        return weights, source, [*target, END]
 
     def unknown_tokens(self, text):
         """The tokens that the model has never seen, and reads as `[UNK]`.
@@ -139,7 +160,7 @@ class Translator:
 
     def _tokens(self, text):
         """The tokens of a source; refuses a text of another length."""
-        tokens = normalize(text).split()
+        tokens = tokenize(text, self.vectorizers[0])
         if not 0 < len(tokens) <= self.max_length:
             raise ValueError(
                 f"A text must have 1 to {self.max_length} tokens. "
@@ -149,7 +170,9 @@ class Translator:
 
     def _ids(self, texts):
         """Source ids `(N, max_length)`."""
-        texts = [" ".join(self._tokens(text)) for text in texts]
+        tokens = [self._tokens(text) for text in texts]
+        if not isinstance(self.vectorizers[0], SubwordVectorizer):
+            texts = [" ".join(x) for x in tokens]
         return text_to_ids(texts, self.vectorizers[0], self.max_length)
 
 
@@ -183,8 +206,8 @@ def load_translator(folder):
     """Load the `Translator` of a finished run.
 
     Args:
-        folder: Path of a folder with `settings.json`, `model.keras`,
-            `source_vocabulary.txt` and `target_vocabulary.txt`.
+        folder: Path of a folder with `settings.json`, `model.keras` and the
+            vocabularies, as the command `train` writes them.
 
     Returns:
         `Translator`.
@@ -203,11 +226,18 @@ def load_translator(folder):
     if not zipfile.is_zipfile(folder / "model.keras"):
         raise ValueError(f"{folder} is damaged: model.keras was cut short.")
     try:
-        max_length = json.loads(settings)["max_length"]
-        vectorizers = [
-            make_vectorizer(_lines(folder / "source_vocabulary.txt")),
-            make_vectorizer(_lines(folder / "target_vocabulary.txt")),
-        ]
+        settings = json.loads(settings)
+        max_length = settings["max_length"]
+        if settings.get("subwords"):
+            max_length *= PIECES_PER_TOKEN
+            vectorizers = [
+                SubwordVectorizer((folder / name).read_bytes())
+                for name in SUBWORD_FILES
+            ]
+        else:
+            vectorizers = [
+                make_vectorizer(_lines(folder / name)) for name in WORD_FILES
+            ]
         model = keras.saving.load_model(folder / "model.keras", compile=False)
     except (
         OSError,

@@ -44,6 +44,22 @@ def test_outside_a_notebook_nothing_is_redirected():
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
 
 
+def test_a_command_says_only_what_it_has_to_say():
+    words = ["translate", "nowhere", "a text"]
+    environment = {
+        k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "d2l_attention", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ValueError: nowhere is no run folder")
+
+
 def test_what_was_held_is_replayed_on_an_error(capfd):
     with hold_stderr():
         os.write(2, b"noise")

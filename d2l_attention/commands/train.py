@@ -20,18 +20,19 @@ from d2l_attention.train.launch import (
     on_sigterm,
     run_workers,
 )
-from d2l_attention.train.loop import ToldToLeave, Trainer, train
-from d2l_attention.train.results import write_results
+from d2l_attention.train.loop import ToldToLeave, train
+from d2l_attention.train.results import write_results, write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import add_arguments, from_arguments
+from d2l_attention.train.trainer import Trainer
 import tensorflow as tf
 
 EPILOG = """\
-The run folder holds settings.json, history.csv, a checkpoint, and at the end
-model.keras, the vocabularies, translations.csv, scores.json (BLEU and chrF with
-95 % intervals) and alignment.png. The same command continues a run that was
-interrupted. Inside a cluster, give every machine the same command and a
-TF_CONFIG of its own; the run folder must be one that all of them can read.
+The run folder holds settings.json, the vocabularies, history.csv, a
+checkpoint, and at the end model.keras, translations.csv, scores.json (BLEU and
+chrF with 95 % intervals) and alignment.png. The same command continues a run
+that was interrupted. Inside a cluster, give every machine the same command and
+a TF_CONFIG of its own; the run folder must be one that all of them can read.
 """
 
 
@@ -111,9 +112,11 @@ def _work(settings, identity, folder, options, addresses, index):
         tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     try:
         strategy = make_strategy(addresses, index)
-        trainer = Trainer(settings, Corpus(settings), strategy)
+        corpus = Corpus(settings, folder, verbose=int(index == 0))
+        trainer = Trainer(settings, corpus, strategy)
         if index == 0:
             folder.open(identity)
+            write_vocabularies(folder, corpus.vectorizers)
         status = _train(trainer, folder, options, index == 0)
         if len(addresses) > 1:  # a worker that left would end the chief
             strategy.reduce("SUM", 1, axis=None)

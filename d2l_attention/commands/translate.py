@@ -7,7 +7,9 @@ import argparse
 from collections import Counter
 import sys
 
+from d2l_attention._quiet import hold_stderr
 from d2l_attention.translator import draw, load_translator
+import keras
 
 
 def main(arguments):
@@ -40,6 +42,8 @@ def main(arguments):
             )
         if options.text is None:
             parser.error("--heatmap needs one text on the command line")
+    with hold_stderr():  # TensorFlow logs when it first looks for devices
+        keras.distribution.list_devices()
     try:
         translator = load_translator(options.run)
         if options.text is not None:

@@ -7,17 +7,18 @@ from d2l_attention.datasets.long_range import (
     draw_list_ops,
     draw_retrieval,
 )
+from d2l_attention.datasets.pairs import load_pairs
 from d2l_attention.datasets.results import load_results
-from d2l_attention.datasets.translation import (
-    END,
-    START,
+from d2l_attention.datasets.subwords import END, START, SubwordVectorizer
+from d2l_attention.datasets.translation import load_translation
+from d2l_attention.datasets.vectorizers import (
     ids_to_text,
-    load_pairs,
-    load_translation,
+    learn_subwords,
     make_vectorizer,
     make_vectorizers,
     pairs_to_ids,
     text_to_ids,
+    tokenize,
 )
 
 __all__ = [
@@ -25,9 +26,11 @@ __all__ = [
     "LIST_OPS_TOKENS",
     "START",
     "DataError",
+    "SubwordVectorizer",
     "draw_list_ops",
     "draw_retrieval",
     "ids_to_text",
+    "learn_subwords",
     "load_alignments",
     "load_pairs",
     "load_results",
@@ -37,4 +40,5 @@ __all__ = [
     "make_vectorizers",
     "pairs_to_ids",
     "text_to_ids",
+    "tokenize",
 ]

@@ -43,6 +43,11 @@ class DataError(ValueError):
     """A file of parallel text cannot be used as it is."""
 
 
+def is_token(character):
+    """Whether a character is a token by itself, in any text."""
+    return bool(_TOKEN.match(character))
+
+
 def normalize(text):
     """A text in lower case, with a space between any two tokens.
 
@@ -55,7 +60,12 @@ def normalize(text):
     return " ".join(_ELISION.sub(r"\1' ", text).split())
 
 
-def read_pairs(path, max_bad_share=0.01, columns=None):
+def clean(text):
+    """A text as people write it, with single spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
     """Read the pairs of a tab-separated file.
 
     A line is unusable if one of the two columns is missing or empty, if it
@@ -68,9 +78,11 @@ def read_pairs(path, max_bad_share=0.01, columns=None):
             are skipped, and a warning gives their numbers.
         columns: Two positive ints, the columns of the source and the target,
             counted from 1; None = the first two.
+        raw: Whether to return the text as people wrote it, with single
+            spaces.
 
     Returns:
-        List of `(source, target)`, normalized.
+        List of `(source, target)`, normalized unless `raw`.
 
     Raises:
         DataError: If the file cannot be read, holds more than 500 MB of text,
@@ -82,10 +94,10 @@ def read_pairs(path, max_bad_share=0.01, columns=None):
         path = download(str(path).removeprefix("download:"))
     one, two = check_columns(columns)
     pairs, bad, bad_line = [], [], ""
-    numbered = columns is None
+    spell, numbered = clean if raw else normalize, columns is None
     for number, line in _read_lines(Path(path)):
         cells = line.split("\t")
-        pair = tuple(normalize(x) for i in (one, two) for x in cells[i - 1 : i])
+        pair = tuple(spell(x) for i in (one, two) for x in cells[i - 1 : i])
         if len(pair) == 2 and all(pair) and "\0" not in line:
             pairs.append(pair)
             numbered = numbered and len(cells) > 2 and cells[0].isdecimal()

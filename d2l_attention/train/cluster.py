@@ -4,7 +4,8 @@ import json
 import os
 import re
 
-from d2l_attention.train.launch import check_port
+from d2l_attention._quiet import hold_stderr
+from d2l_attention.train.launch import check_port, count_gpus
 from d2l_attention.train.run_folder import RunError
 import tensorflow as tf
 
@@ -75,8 +76,9 @@ def make_strategy(addresses, index):
             raise RunError(
                 f"Worker {index} cannot listen on {addresses[index]}: {error}"
             ) from error
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    if len(tf.config.list_physical_devices("GPU")) > 1:
+        with hold_stderr():
+            return tf.distribute.MultiWorkerMirroredStrategy()
+    if count_gpus() > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()
 

@@ -1,8 +1,20 @@
 """The sentence pairs of a run as ids, and the order of the batches."""
 
-from d2l_attention.datasets import load_pairs, make_vectorizers, pairs_to_ids
+from d2l_attention.datasets import (
+    SubwordVectorizer,
+    learn_subwords,
+    load_pairs,
+    make_vectorizers,
+    pairs_to_ids,
+    tokenize,
+)
+from d2l_attention.datasets.pairs import Pairs
+from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.train.run_folder import RunError
 import numpy as np
+
+UNKNOWN = 1  # the id of `[UNK]`
+POOL = 100  # batches that are sorted by length together
 
 
 class Corpus:
@@ -10,38 +22,81 @@ class Corpus:
 
     Args:
         settings: `Settings`.
+        folder: `RunFolder` with the pieces that the run has learned, or None.
+        verbose: 1 prints what was read, and what the vocabularies hold.
 
     Raises:
         DataError: If the file of the corpus is unusable or too small.
         RunError: If the training pairs do not fill one batch.
     """
 
-    def __init__(self, settings):
+    def __init__(self, settings, folder=None, verbose=0):
         self.pairs = load_pairs(
             settings.corpus,
+            columns=settings.column_numbers(),
             max_length=settings.max_length,
             num_pairs=settings.num_pairs,
             num_validation=settings.num_validation,
             num_test=settings.num_test,
             seed=settings.seed,
+            raw=bool(settings.subwords),
+            verbose=verbose,
         )
-        self.vectorizers = make_vectorizers(
-            self.pairs.train, settings.vocab_size, settings.min_frequency
+        if settings.subwords:
+            self.vectorizers = self._pieces(settings, folder)
+            self.pairs = self._without_long(settings.longest(), verbose)
+        else:
+            self.vectorizers = make_vectorizers(
+                self.pairs.train, settings.vocab_size, settings.min_frequency
+            )
+        self.train, self.validation = (
+            pairs_to_ids(pairs, self.vectorizers, settings.longest())
+            for pairs in (self.pairs.train, self.pairs.validation)
         )
-        self.train = pairs_to_ids(
-            self.pairs.train, self.vectorizers, settings.max_length
-        )
-        self.validation = pairs_to_ids(
-            self.pairs.validation, self.vectorizers, settings.max_length
-        )
+        if verbose:
+            self._print_coverage()
         self.seed = settings.seed
         self.batch_size = settings.batch_size
+        self.by_length = settings.batch_by_length
         self.steps_per_epoch = len(self.pairs.train) // self.batch_size
         if self.steps_per_epoch == 0:
             raise RunError(
                 f"The training pairs make no batch of {self.batch_size}. "
                 f"Received: {len(self.pairs.train)} pairs."
             )
+
+    def _pieces(self, settings, folder):
+        """The vectorizers that the run has kept, or newly learned ones."""
+        if settings.vocab_size:
+            raise RunError(
+                "--vocab-size limits words, and --subwords pieces of words. "
+                f"Give only one. Received: {settings.vocab_size} and "
+                f"{settings.subwords}"
+            )
+        kept = [folder and folder.read(name) for name in SUBWORD_FILES]
+        if all(kept):
+            return tuple(map(SubwordVectorizer, kept))
+        return learn_subwords(self.pairs.train, settings.subwords)
+
+    def _without_long(self, longest, verbose):
+        """The pairs that have at most so many pieces on both sides."""
+        splits = []
+        for pairs in self.pairs:
+            lengths = [
+                max(map(len, map(tokenize, pair, self.vectorizers)))
+                for pair in pairs
+            ]
+            splits.append(
+                [p for p, n in zip(pairs, lengths, strict=True) if n <= longest]
+            )
+        if verbose and (few := sum(map(len, self.pairs[:3]))) != (
+            left := sum(map(len, splits[:3]))
+        ):
+            print(
+                f"Dropped: {few - left:,} with more than {longest} pieces. A "
+                "higher --max-length keeps them."
+            )
+        return Pairs(*splits)
 
     def batches(self, first, last):
         """The batches of steps `first` … `last` − 1.
@@ -61,8 +116,46 @@ class Corpus:
         for step in range(first, last):
             if step // self.steps_per_epoch != epoch:
                 epoch = step // self.steps_per_epoch
-                rng = np.random.default_rng([self.seed, epoch])
-                order = rng.permutation(len(self.pairs.train))
-            start = step % self.steps_per_epoch * self.batch_size
-            chosen = order[start : start + self.batch_size]
+                order = self._order(epoch)
+            chosen = order[step % self.steps_per_epoch]
             yield step, tuple(ids[chosen] for ids in self.train)
+
+    def _order(self, epoch):
+        """The rows of each batch of an epoch, `(steps, batch_size)`.
+
+        By length: pairs of about the same length make a batch. Each pool of
+        shuffled pairs is sorted and cut, and then the batches are shuffled.
+        """
+        rng = np.random.default_rng([self.seed, epoch])
+        order = rng.permutation(len(self.pairs.train))
+        order = order[: self.steps_per_epoch * self.batch_size]
+        if self.by_length:
+            pool = POOL * self.batch_size
+            order = np.concatenate(
+                [
+                    by_length(self.train, order[i : i + pool])
+                    for i in range(0, len(order), pool)
+                ]
+            )
+        batches = order.reshape(-1, self.batch_size)
+        return rng.permutation(batches) if self.by_length else batches
+
+    def _print_coverage(self):
+        """What the vocabularies hold, and the share of tokens they know."""
+        for i, name in enumerate(("source", "target")):
+            size = self.vectorizers[i].vocabulary_size()
+            known = [
+                (split[i][split[i] != 0] != UNKNOWN).mean()
+                for split in (self.train, self.validation)
+            ]
+            print(
+                f"The {name} vocabulary has {size:,} ids. It knows "
+                f"{known[0]:.1%} of the tokens to train on, and "
+                f"{known[1]:.1%} of those to validate."
+            )
+
+
+def by_length(split, rows):
+    """Some rows of a split, those with the shortest longer side first."""
+    lengths = [(ids[rows] != 0).sum(1) for ids in split]
+    return rows[np.argsort(np.maximum(*lengths), kind="stable")]

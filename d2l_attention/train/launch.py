@@ -10,11 +10,18 @@ import sys
 import threading
 import time
 
+from d2l_attention._quiet import hold_stderr
 import tensorflow as tf
 
 GRACE = 20  # seconds in which the other workers may end by themselves
 LOST_PEERS = 3  # exit status of a worker that lost another worker
 LEFT = 128 + signal.SIGTERM  # of one that was told to leave, and saved
+
+
+def count_gpus():
+    """Number of GPUs that TensorFlow sees."""
+    with hold_stderr():
+        return len(tf.config.list_physical_devices("GPU"))
 
 
 def free_ports(number):
@@ -67,7 +74,6 @@ def run_workers(number, arguments):
             task = {"type": "worker", "index": index}
             cluster = {"cluster": {"worker": addresses}, "task": task}
             environment = {
-                "TF_CPP_MIN_LOG_LEVEL": "2",  # else each logs many lines
                 **os.environ,
                 "TF_CONFIG": json.dumps(cluster),
                 "D2L_ATTENTION_THREADS": str(threads),
@@ -129,7 +135,7 @@ def end_with_launcher():
 
 def _gpu_of(index, number):
     """One GPU for each worker. With too few GPUs, no worker has one."""
-    if len(tf.config.list_physical_devices("GPU")) < number:
+    if count_gpus() < number:
         return ""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return visible.split(",")[index] if visible else str(index)

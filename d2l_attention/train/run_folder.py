@@ -14,6 +14,7 @@ import filelock
 import numpy as np
 
 LOCK, HOLDER = ".lock", ".holder"
+NOT_COMPARED = ("corpus",)  # a path; the checksum says what it holds
 OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 
 
@@ -111,6 +112,7 @@ class RunFolder:
             f"{name}: {found.get(name)!r} there, {identity.get(name)!r} now"
             for name in names
             if found.get(name) != identity.get(name)
+            and name not in NOT_COMPARED
         ]
         if differ:
             raise RunError(
@@ -132,6 +134,11 @@ class RunFolder:
             write_whole(self._at(name), data)
         except OSError as error:
             raise RunError(f"Could not write: {error}") from error
+
+    def read(self, name):
+        """The bytes of a file; None if there is no such file."""
+        path = self._at(name)
+        return path.read_bytes() if path.exists() else None
 
     def write_json(self, name, value):
         text = json.dumps(value, indent=2, ensure_ascii=False)

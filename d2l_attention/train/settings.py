@@ -4,9 +4,10 @@ import argparse
 import dataclasses
 import hashlib
 import math
-from pathlib import Path
 
 from d2l_attention.datasets import files
+from d2l_attention.datasets.corpus import corpus_path
+from d2l_attention.datasets.subwords import PIECES_PER_TOKEN
 from d2l_attention.models.bahdanau import BahdanauSeq2Seq
 from d2l_attention.models.rnnsearch import RNNSearch
 from d2l_attention.models.transformer import Transformer
@@ -40,14 +41,17 @@ class Settings:
     ffn_dim: int = 512
     dropout: float = 0.1
     corpus: str | None = None
+    columns: str | None = None
     max_length: int = 16
     num_pairs: int | None = None
     num_validation: int = 1000
     num_test: int = 1000
     vocab_size: int | None = None
+    subwords: int | None = None
     min_frequency: int = 2
     epochs: int = 10
     batch_size: int = 64
+    batch_by_length: bool = True
     learning_rate: float = 2e-3
     warmup_steps: int = 300
     seed: int = 0
@@ -55,15 +59,24 @@ class Settings:
     xla: bool = False
 
     def identity(self):
-        """Dict of the settings, with a checksum of the corpus file."""
-        config = dataclasses.asdict(self)
-        if self.corpus is not None:
-            path = self.corpus
-            if path.startswith("download:"):
-                path = files.download(path.removeprefix("download:"))
-            content = Path(path).read_bytes()
-            config["corpus_sha256"] = hashlib.sha256(content).hexdigest()
-        return config
+        """Dict of the settings, with a checksum of the corpus file.
+
+        The checksum names the corpus; its path is kept for people to read.
+        """
+        path = self.corpus or corpus_path()
+        if str(path).startswith("download:"):
+            path = files.download(str(path).removeprefix("download:"))
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {**dataclasses.asdict(self), "corpus_sha256": digest}
+
+    def longest(self):
+        """Longest sentence in ids: of pieces, a sentence has more."""
+        return self.max_length * (PIECES_PER_TOKEN if self.subwords else 1)
+
+    def column_numbers(self):
+        """`columns` as two ints, or None."""
+        return self.columns and tuple(map(int, self.columns.split(",")))
 
     def share(self, workers):
         """Number of sentences of a global batch that each worker takes.
@@ -89,7 +102,7 @@ class Settings:
                 "num_heads": self.num_heads,
                 "ffn_dim": self.ffn_dim,
                 # A translation may be longer than any training sentence.
-                "max_length": 2 * self.max_length + 10,
+                "max_length": 2 * self.longest() + 10,
             }
         return MODELS[self.model](
             source_vocab_size,
@@ -117,6 +130,17 @@ def _at_least(smallest, of=int, below=math.inf):
     return number
 
 
+def _two_columns(text):
+    """A type for `argparse`: two columns, as in `2,4`."""
+    try:
+        files.check_columns([int(x) for x in text.split(",")])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"must look like 2,4: two numbers from 1. Received: {text}"
+        ) from error
+    return text
+
+
 HELP = {
     "model": "which model to train",
     "dim": "features D of embeddings and states",
@@ -124,16 +148,20 @@ HELP = {
     "num_heads": "heads (transformer)",
     "ffn_dim": "width of the position-wise nets (transformer)",
     "dropout": "rate of dropout",
-    "corpus": "tab-separated text, plain or zipped, or download:fra-eng "
-    "(default: the shipped corpus)",
+    "corpus": "tab-separated text; plain, gzipped or zipped; or "
+    "download:fra-eng (default: the shipped corpus)",
+    "columns": "columns of the source and the target (default: 1,2)",
     "max_length": "longest sentence, in tokens, on either side",
-    "num_pairs": "number of pairs to use (default: all)",
+    "num_pairs": "number of pairs to use, drawn at random (default: all)",
     "num_validation": "source sentences kept for validation",
     "num_test": "source sentences kept for the test",
     "vocab_size": "largest number of token ids on either side (default: all)",
+    "subwords": "learn pieces of words, so many on either side, in place of "
+    "words (default: words)",
     "min_frequency": "rarer tokens become [UNK]",
     "epochs": "passes over the training pairs",
     "batch_size": "sentences in a global batch, which all workers share",
+    "batch_by_length": "make batches of sentences that are about as long",
     "learning_rate": "peak of the learning rate",
     "warmup_steps": "steps up to the peak; from there a cosine leads down",
     "seed": "seed of the splits, the weights, the order and dropout",
@@ -149,19 +177,27 @@ def add_arguments(parser):
         "learning_rate": _at_least(0.0, float),
         "warmup_steps": _at_least(0),
         "seed": _at_least(0, below=2**32),
+        "subwords": _at_least(300),
     }
     choices = {"model": sorted(MODELS), "mixed_precision": MIXED_PRECISION}
     for field in dataclasses.fields(Settings):
         name, default = field.name, field.default
         option = f"--{name.replace('_', '-')}"
-        if name == "xla":
-            parser.add_argument(option, action="store_true", help=HELP[name])
+        if isinstance(default, bool):
+            parser.add_argument(
+                option,
+                action=argparse.BooleanOptionalAction,
+                default=default,
+                help=HELP[name],
+            )
             continue
         kind = {"default": default, "help": HELP[name]}
         if default is not None:
             kind["help"] += " (%(default)s)"
         if name in choices:
             kind["choices"] = choices[name]
+        elif name == "columns":
+            kind["type"] = _two_columns
         elif name != "corpus":
             kind["type"] = numbers.get(name, _at_least(1))
         parser.add_argument(option, **kind)

@@ -27,6 +27,7 @@ from d2l_attention.train import loop
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.run_folder import RunFolder
 from d2l_attention.train.settings import DEFAULT_LAYERS, Settings
+from d2l_attention.train.trainer import Trainer
 from d2l_attention.translator import Translator
 import keras
 from keras import ops
@@ -138,7 +139,7 @@ def race(ours, theirs, rounds=7, steps=10):
     """Median tokens a second of both, turn by turn on the same batches."""
     corpus = Corpus(ours)
     strategy = tf.distribute.get_strategy()
-    trainers = [loop.Trainer(x, corpus, strategy) for x in (ours, theirs)]
+    trainers = [Trainer(x, corpus, strategy) for x in (ours, theirs)]
     speeds = np.zeros((rounds, 2))
     for turn in range(rounds):
         batches = [
@@ -189,7 +190,7 @@ def main():
     sys.stdout.flush()
 
     corpus = Corpus(settings)
-    trainer = loop.Trainer(settings, corpus, tf.distribute.get_strategy())
+    trainer = Trainer(settings, corpus, tf.distribute.get_strategy())
     # The table has the standard output for itself.
     to_stderr = contextlib.redirect_stdout(sys.stderr)
     with tempfile.TemporaryDirectory() as folder, to_stderr:
@@ -199,7 +200,7 @@ def main():
         )
         _, position = folder.load_checkpoint()
     translator = Translator(
-        trainer.model, corpus.vectorizers, settings.max_length
+        trainer.model, corpus.vectorizers, settings.longest()
     )
     sources, references = zip(*corpus.pairs.test, strict=True)
     theirs = score(translator.translate(sources), references)

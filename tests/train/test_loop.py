@@ -2,11 +2,17 @@
 
 from collections import Counter
 import dataclasses
+import io
+import re
+import sys
 
+from d2l_attention.datasets import SubwordVectorizer
 from d2l_attention.train import loop
 from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.results import write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import Settings
+from d2l_attention.train.trainer import Trainer
 import keras
 import numpy as np
 import pytest
@@ -35,7 +41,7 @@ def corpus():
 
 def make(corpus, **changed):
     settings = dataclasses.replace(SETTINGS, **changed)
-    return loop.Trainer(settings, corpus, tf.distribute.get_strategy())
+    return Trainer(settings, corpus, tf.distribute.get_strategy())
 
 
 def steps(trainer, corpus, first, last):
@@ -62,6 +68,85 @@ def test_every_epoch_sees_each_pair_once_in_its_own_order(corpus):
     in_the_middle = next(corpus.batches(per_epoch + 1, per_epoch + 2))
     assert in_the_middle[0] == per_epoch + 1
     np.testing.assert_array_equal(in_the_middle[1][0], epochs[1][1])
+
+
+def padding(corpus):
+    """The share of padding in an epoch's batches, cut to their longest."""
+    counts = [
+        ((source != 0).sum(1), (target != 0).sum(1))
+        for _, (source, target) in corpus.batches(0, corpus.steps_per_epoch)
+    ]
+    full = sum(n.max() * len(n) for pair in counts for n in pair)
+    return 1 - sum(n.sum() for pair in counts for n in pair) / full
+
+
+def test_batches_by_length_have_less_padding(corpus):
+    plain = Corpus(dataclasses.replace(SETTINGS, batch_by_length=False))
+    assert plain.pairs == corpus.pairs
+    assert padding(corpus) < 0.6 * padding(plain)
+    longest = [
+        (source != 0).sum(1).max()
+        for _, (source, _) in corpus.batches(0, corpus.steps_per_epoch)
+    ]
+    assert longest != sorted(longest)  # the batches are shuffled
+
+
+def test_pieces_are_those_that_the_run_has_kept(corpus, tmp_path, capsys):
+    settings = dataclasses.replace(SETTINGS, subwords=500)
+    first, folder = Corpus(settings), RunFolder(tmp_path)
+    again = Corpus(settings, folder)  # the folder is empty
+    for one, other in zip(first.train, again.train, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert first.vectorizers[0].vocabulary_size() == 500
+    assert first.train[0].shape[1] == 2 * settings.max_length
+    texts = [source for source, _ in first.pairs.train]
+    kept = [SubwordVectorizer.learn(texts, n) for n in (320, 330)]
+    write_vocabularies(folder, kept)
+    others = Corpus(settings, folder, verbose=1)
+    sizes = [v.vocabulary_size() for v in others.vectorizers]
+    assert sizes == [320, 330]
+    shown = capsys.readouterr().out
+    assert "source vocabulary has 320 ids. It knows 100.0%" in shown
+    (dropped,) = re.findall(r"Dropped: (\d+) with more than 16 pieces", shown)
+    before, left = (sum(map(len, x.pairs[:3])) for x in (corpus, others))
+    assert before - left == int(dropped) > 0
+
+
+def test_words_and_pieces_exclude_each_other():
+    settings = dataclasses.replace(SETTINGS, subwords=500, vocab_size=400)
+    with pytest.raises(RunError, match="only one. Received: 400 and 500"):
+        Corpus(settings)
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_padding_is_not_computed(xla, corpus, monkeypatch):
+    trainer = make(corpus, dropout=0.0, xla=xla)
+    source = np.array([[5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]] * 50, "int32")
+    target = np.zeros((50, 14), "int32")
+    target[:, :4] = 5  # start, two tokens, end
+    seen, of_model = [], trainer.model.call
+
+    def call(inputs, **options):
+        seen.append(tf.stack([tf.shape(x)[1] for x in inputs.values()]))
+        return of_model(inputs, **options)
+
+    monkeypatch.setattr(trainer.model, "call", call)
+    tf.config.run_functions_eagerly(True)
+    try:
+        trainer.step(source, target)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert [list(x.numpy()) for x in seen] == [[8, 8] if xla else [3, 3]]
+
+
+def test_the_validation_loss_is_the_mean_of_all_tokens(corpus):
+    trainer = make(corpus, dropout=0.0)
+    source, target = corpus.validation
+    total = float(trainer._sum_of_losses(source, target[:, :-1], target[:, 1:]))
+    expected = total / (target[:, 1:] != 0).sum()
+    for size in (7, 1000):
+        found = trainer.validation_loss(batch_size=size)
+        assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_step_is_the_mean_loss_of_a_token(corpus):
@@ -121,6 +206,51 @@ def test_what_cannot_be_trained_is_refused(corpus):
         make(corpus, model="rnnsearch", num_layers=3)
     with pytest.raises(RunError, match="make no batch of 100000"):
         Corpus(dataclasses.replace(SETTINGS, batch_size=100_000))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
+def test_an_error_begins_on_a_line_of_its_own(
+    kind, corpus, tmp_path, monkeypatch
+):
+    trainer = make(corpus)
+    losses = iter([1.5, float("nan")])
+    trainer.step = lambda *_: next(losses)
+    monkeypatch.setattr(sys, "stdout", kind())
+    with pytest.raises(RunError, match="loss=nan"):
+        loop.train(
+            trainer,
+            RunFolder(tmp_path),
+            chief=True,
+            checkpoint_every=9,
+            log_every=1,
+        )
+    shown = sys.stdout.getvalue()
+    assert shown.endswith("\n") and "loss 1.500" in shown
+    assert ("\r" in shown) == (kind is Terminal)
+    assert ("Step 1 of " in shown) == (kind is io.StringIO)
+
+
+def test_a_warm_up_that_is_longer_than_the_training_is_told(
+    corpus, tmp_path, capsys
+):
+    trainer = make(corpus, warmup_steps=1000)
+    trainer.step = lambda *_: 1.0
+    loop.train(
+        trainer,
+        RunFolder(tmp_path),
+        chief=True,
+        checkpoint_every=99,
+        log_every=50,
+    )
+    out, err = capsys.readouterr()
+    last = 2 * corpus.steps_per_epoch
+    assert f"{last} steps, and ends within its warm-up of 1,000" in err
+    assert "Epoch 2 of 2: loss 1.000, validation loss " in out
 
 
 @pytest.mark.parametrize("every", [3, 100])

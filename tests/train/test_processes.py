@@ -20,9 +20,9 @@ from d2l_attention.commands.train import main as train
 from d2l_attention.commands.translate import main as translate
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.launch import LEFT, free_ports
-from d2l_attention.train.loop import Trainer
 from d2l_attention.train.run_folder import RunFolder
 from d2l_attention.train.settings import add_arguments, from_arguments
+from d2l_attention.train.trainer import Trainer
 from d2l_attention.translator import Translator
 import numpy as np
 import psutil
@@ -53,7 +53,10 @@ def finished(command, runs):
 def test_two_workers_lose_what_one_loses(
     command, finish, finished, losses, runs
 ):
-    finish([*command(runs / "two"), "--workers=2"])
+    done = finish([*command(runs / "two"), "--workers=2"])
+    assert done.stderr == ""
+    assert not {"\r", "\b", "\x1b"} & {*done.stdout}
+    assert "Left: 1,4" in done.stdout and "Step 22 of 44: " in done.stdout
     first, second = losses(finished), losses(runs / "two")
     assert len(first) == len(second) >= 20
     np.testing.assert_allclose(first[:20], second[:20], rtol=1e-5)
@@ -475,3 +478,46 @@ def test_other_scripts_train_and_translate(
     assert translate([str(tmp_path / "run"), text]) == 0
     words = capsys.readouterr().out.split()
     assert set(words) & set(expected.split()) - {","}
+
+
+@pytest.mark.filterwarnings("ignore:No installed font can draw")
+@pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
+def test_subwords_come_back_as_people_write(sources, command, tmp_path, capsys):
+    """Into the other script: English with capitals, Chinese without spaces."""
+    corpus, space = tmp_path / "pairs.tsv", " " * (sources is HEBREW)
+    sources = [text.replace(" ", space) for text in sources]
+    lines = [
+        f"{a}{space}{b}!\t{c.capitalize()}, {d}."
+        for a, c in zip(sources, ENGLISH, strict=True)
+        for b, d in zip(sources, ENGLISH, strict=True)
+    ]
+    corpus.write_text("\n".join(lines), encoding="utf-8")
+    options = {
+        "corpus": corpus,
+        "columns": "2,1",
+        "subwords": 400,
+        "max_length": 16,
+        "num_pairs": 36,
+        "num_validation": 2,
+        "num_test": 2,
+        "batch_size": 16,
+        "epochs": 100,
+        "dim": 32,
+        "learning_rate": 0.01,
+        "checkpoint_every": 100,
+    }
+    run = tmp_path / "run"
+    assert train(options_of(command(run, **options))) == 0
+    capsys.readouterr()
+    found = []
+    for line in lines[6:16]:
+        expected, text = line.split("\t")
+        heatmap = run / "map.html"
+        words = [str(run), text, f"--heatmap={heatmap}"]
+        assert translate(words) == 0
+        out, err = capsys.readouterr()
+        found.append(out.strip() == expected)
+        assert "[UNK]" not in out and err == ""
+    assert sum(found) >= 7
+    assert translate([str(run), "猫 🙂"]) == 0  # never seen, and not unknown
+    assert "[UNK]" not in "".join(capsys.readouterr())

@@ -4,6 +4,7 @@ import errno
 import os
 
 from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.settings import Settings
 import numpy as np
 import pytest
 
@@ -142,3 +143,16 @@ def test_a_folder_is_open_in_one_process_only(folder):
     folder.close()
     second.open({"dim": 8})
     second.close()
+
+
+def test_the_same_corpus_at_another_place_is_the_same_run(tmp_path):
+    folder, there = RunFolder(tmp_path / "run"), tmp_path / "moved.tsv"
+    here = tmp_path / "pairs.tsv"
+    here.write_text("one\teins\n")
+    folder.open(Settings(corpus=str(here)).identity())
+    here.rename(there)
+    folder.check(Settings(corpus=str(there)).identity())
+    there.write_text("one\tzwei\n")
+    with pytest.raises(RunError, match="corpus_sha256"):
+        folder.check(Settings(corpus=str(there)).identity())
+    folder.close()

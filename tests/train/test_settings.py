@@ -27,14 +27,21 @@ def test_each_setting_has_an_option(field):
     given = {
         "model": "rnnsearch",
         "corpus": "pairs.tsv",
+        "columns": "2,4",
         "mixed_precision": "bfloat16",
         "dropout": "0.5",
         "learning_rate": "0.25",
     }.get(field.name, "7")
     option = f"--{field.name.replace('_', '-')}"
-    found = parse(option) if field.name == "xla" else parse(option, given)
+    if isinstance(field.default, bool):
+        given = str(not field.default)
+        if field.default:
+            option = option.replace("--", "--no-", 1)
+        found = parse(option)
+    else:
+        found = parse(option, given)
     value = getattr(found, field.name)
-    assert str(value) == ("True" if field.name == "xla" else given)
+    assert str(value) == given
     assert value != field.default
     same = dataclasses.replace(found, **{field.name: field.default})
     assert same == Settings()
@@ -52,6 +59,9 @@ def test_each_setting_has_an_option(field):
         ("--epochs", "many"),
         ("--model", "lstm"),
         ("--mixed-precision", "int8"),
+        ("--columns", "2"),
+        ("--columns", "0,1"),
+        ("--columns", "a,b"),
     ],
 )
 def test_impossible_values_are_refused(arguments, capsys):
@@ -84,4 +94,4 @@ def test_a_corpus_is_known_by_what_it_holds(tmp_path):
     assert before == settings.identity()
     path.write_text("one\tzwei\n")
     assert before != settings.identity()
-    assert "corpus_sha256" not in Settings().identity()
+    assert len(Settings().identity()["corpus_sha256"]) == 64

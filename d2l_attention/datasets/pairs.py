@@ -1,0 +1,126 @@
+"""Split parallel text so that no source is in two splits."""
+
+from typing import NamedTuple
+
+from d2l_attention.datasets.corpus import read_corpus
+from d2l_attention.datasets.files import (
+    DataError,
+    check_columns,
+    normalize,
+    read_pairs,
+)
+import numpy as np
+
+
+class Pairs(NamedTuple):
+    """Four lists of `(source, target)`, tokens between spaces unless raw."""
+
+    train: list
+    validation: list
+    test: list
+    long_test: list
+
+
+def load_pairs(
+    path=None,
+    *,
+    columns=None,
+    max_length=16,
+    num_pairs=None,
+    num_validation=1000,
+    num_test=1000,
+    max_bad_share=0.01,
+    seed=0,
+    raw=False,
+    verbose=0,
+):
+    """Split parallel sentences so that no source sentence is in two splits.
+
+    Args:
+        path: None for the shipped corpus; a tab-separated file (two columns
+            or more; plain, gzipped or zipped); or `"download:fra-eng"`.
+        columns: Two positive ints, the columns of the source and the target,
+            counted from 1; None = the first two.
+        max_length: Int, longest sentence in tokens, on either side. The long
+            test has the pairs above it, up to twice as long.
+        num_pairs: Int, number of pairs within `max_length` to use, drawn at
+            random; None = all.
+        num_validation: Int, number of source sentences for validation.
+        num_test: Int, number of source sentences for the test, and the
+            largest number for the long test.
+        max_bad_share: Float, share of unusable lines that is tolerated.
+        seed: Int, decides which pairs are drawn, and which sentence goes into
+            which split.
+        raw: Whether to return the text as people wrote it, in the same
+            splits. Which pairs are long or equal is decided in normalized
+            text.
+        verbose: 1 prints how many pairs were read, how many were dropped and
+            why, and how many each split has; 0 prints nothing.
+
+    Returns:
+        `Pairs(train, validation, test, long_test)`. Validation and tests
+        have one target for each source, the first of the file.
+
+    Raises:
+        DataError: If the file is unusable or too small for the splits.
+    """
+    if path is None:
+        one, two = check_columns(columns, 2)
+        read = [(row[one - 1], row[two - 1]) for row in read_corpus()]
+    else:
+        read = read_pairs(path, max_bad_share, columns, raw=True)
+    written = {}
+    for pair in read:
+        written.setdefault(tuple(map(normalize, pair)), pair)
+    pairs = list(written)
+    lengths = np.array([max(len(x.split()) for x in pair) for pair in pairs])
+    short = [pairs[i] for i in np.flatnonzero(lengths <= max_length)]
+    drawn = short
+    if num_pairs is not None and num_pairs < len(short):
+        rng = np.random.default_rng([seed, num_pairs])
+        chosen = rng.choice(len(short), num_pairs, replace=False)
+        drawn = [short[i] for i in np.sort(chosen)]
+    targets = {}
+    for source, target in drawn:
+        targets.setdefault(source, []).append(target)
+    if len(targets) <= num_validation + num_test:
+        raise DataError(
+            f"{len(targets)} different sources in {len(drawn)} pairs are too "
+            f"few for num_validation={num_validation}, num_test={num_test} and "
+            f"one to train on. Of {len(pairs)} pairs, {len(short)} have at "
+            f"most max_length={max_length} tokens on both sides; half of them "
+            f"have at most {np.median(lengths):.0f}."
+        )
+    sources = list(targets)
+    np.random.default_rng(seed).shuffle(sources)
+    held = [(source, targets[source][0]) for source in sources]
+    long = {}
+    for i in np.flatnonzero(
+        (max_length < lengths) & (lengths <= 2 * max_length)
+    ):
+        if pairs[i][0] not in targets:
+            long.setdefault(*pairs[i])
+    long = list(long.items())
+    np.random.default_rng(seed).shuffle(long)
+    end_test = num_validation + num_test
+    splits = Pairs(
+        [(s, target) for s in sources[end_test:] for target in targets[s]],
+        held[:num_validation],
+        held[num_validation:end_test],
+        [tuple(pair) for pair in long[:num_test]],
+    )
+    if raw:
+        splits = Pairs(*([written[pair] for pair in x] for x in splits))
+    if verbose:
+        further = len(drawn) - len(splits.train) - end_test
+        print(
+            f"Read {len(read):,} pairs. Dropped: "
+            f"{len(read) - len(pairs):,} that occur twice, "
+            f"{len(pairs) - len(short):,} with more than {max_length} tokens, "
+            f"{len(short) - len(drawn):,} not drawn, {further:,} further "
+            "translations of sources that are held back.\n"
+            f"Left: {len(splits.train):,} to train on, {num_validation:,} to "
+            f"validate, {num_test:,} to test. Of the longer ones, "
+            f"{len(splits.long_test):,} are a test of their own."
+        )
+    return splits
