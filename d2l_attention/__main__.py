@@ -7,6 +7,7 @@ import sys
 
 COMMANDS = {
     "train": "train a translator, with one worker or several",
+    "evaluate": "score a run with BLEU and chrF",
     "translate": "translate with a trained run",
 }
 

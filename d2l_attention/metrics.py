@@ -59,6 +59,26 @@ def chrf(hypotheses, references, num_bootstrap=1000):
     return _score(_make_chrf(), hypotheses, references, num_bootstrap)
 
 
+def signatures(num_bootstrap=1000):
+    """How `bleu` and `chrf` compute, in sacrebleu's words.
+
+    Args:
+        num_bootstrap: Int, number of resamples of the test set.
+
+    Returns:
+        Dict of the name of a metric to its signature.
+    """
+    from sacrebleu.metrics import BLEU
+
+    metrics = {
+        "bleu": BLEU(tokenize="none", force=True),
+        "chrf": _make_chrf(),
+    }
+    for metric in metrics.values():  # they know it only after a score
+        metric.corpus_score(["a"], [["a"]], n_bootstrap=num_bootstrap)
+    return {name: str(x.get_signature()) for name, x in metrics.items()}
+
+
 def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
     """Test whether two systems differ in BLEU.
 

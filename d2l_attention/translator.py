@@ -65,13 +65,16 @@ class Translator:
         self._decoders = {}
         self._known = {*vectorizers[0].get_vocabulary()}
 
-    def translate(self, texts, beam=1, batch_size=100):
+    def translate(self, texts, beam=1, batch_size=100, length_penalty=1.0):
         """Translate texts by greedy or beam search.
 
         Args:
             texts: List of N str, as people write them.
             beam: Positive int, width of the beam; 1 is greedy search.
             batch_size: Positive int, texts that are decoded together.
+            length_penalty: Float, as in `BeamDecoder`: with 0 a beam compares
+                sentences by their log probabilities, with 1 by the mean of a
+                token.
 
         Returns:
             List of N str: tokens between spaces, or, from subwords, text as
@@ -82,14 +85,15 @@ class Translator:
                 if `beam` is not positive.
         """
         source = self._ids(texts)  # (N, S), S = max_length
-        if beam not in self._decoders:  # each width is compiled once
-            self._decoders[beam] = self._decoder(beam)
-        ids = self._decoders[beam].predict(
+        search = beam, length_penalty
+        if search not in self._decoders:  # each is compiled once
+            self._decoders[search] = self._decoder(*search)
+        ids = self._decoders[search].predict(
             source, batch_size=batch_size, verbose=0
         )  # (N, T), T = max_length + 8
         return ids_to_text(ids, self.vectorizers[1])
 
-    def _decoder(self, beam):
+    def _decoder(self, beam, length_penalty):
         vocabulary = self.vectorizers[1].get_vocabulary()
         options = (
             self.model,
@@ -99,7 +103,7 @@ class Translator:
         )
         if beam == 1:
             return GreedyDecoder(*options)
-        return BeamDecoder(*options, width=beam)
+        return BeamDecoder(*options, width=beam, length_penalty=length_penalty)
 
     def attention(self, text, translation):
         """The attention weights of a translation, with its tokens.
@@ -226,18 +230,7 @@ def load_translator(folder):
     if not zipfile.is_zipfile(folder / "model.keras"):
         raise ValueError(f"{folder} is damaged: model.keras was cut short.")
     try:
-        settings = json.loads(settings)
-        max_length = settings["max_length"]
-        if settings.get("subwords"):
-            max_length *= PIECES_PER_TOKEN
-            vectorizers = [
-                SubwordVectorizer((folder / name).read_bytes())
-                for name in SUBWORD_FILES
-            ]
-        else:
-            vectorizers = [
-                make_vectorizer(_lines(folder / name)) for name in WORD_FILES
-            ]
+        vectorizers, max_length = load_vectorizers(folder, json.loads(settings))
         model = keras.saving.load_model(folder / "model.keras", compile=False)
     except (
         OSError,
@@ -255,6 +248,30 @@ def load_translator(folder):
             f"model {sizes}."
         )
     return Translator(model, vectorizers, max_length)
+
+
+def load_vectorizers(folder, settings):
+    """The vectorizers of a run.
+
+    Args:
+        folder: `pathlib.Path` of the run.
+        settings: Dict, what `settings.json` holds.
+
+    Returns:
+        Two vectorizers, and the length of the longest source in tokens.
+
+    Raises:
+        OSError, ValueError, KeyError: If a file or a setting is missing or
+            damaged.
+    """
+    if settings.get("subwords"):
+        return [
+            SubwordVectorizer((folder / name).read_bytes())
+            for name in SUBWORD_FILES
+        ], PIECES_PER_TOKEN * settings["max_length"]
+    return [
+        make_vectorizer(_lines(folder / name)) for name in WORD_FILES
+    ], settings["max_length"]
 
 
 def _lines(path):

@@ -5,7 +5,7 @@ import re
 import shutil
 
 from contract import draw
-from d2l_attention import BahdanauSeq2Seq
+from d2l_attention import BahdanauSeq2Seq, BeamDecoder
 from d2l_attention.datasets import END, START, make_vectorizer
 from d2l_attention.translator import Translator, load_translator
 import numpy as np
@@ -132,3 +132,24 @@ def test_a_text_without_tokens_or_with_too_many_is_named(
         translator.translate(["the cat", text])
     with pytest.raises(ValueError, match=words):
         translator.attention(text, "le chat")
+
+
+@pytest.mark.parametrize(
+    ("options", "width", "penalty"),
+    [({}, 3, 1.0), ({"length_penalty": 0.0}, 3, 0.0)],
+)
+def test_a_beam_has_its_width_and_its_length_penalty(
+    options, width, penalty, translator, monkeypatch
+):
+    made = []
+
+    class Recorder(BeamDecoder):
+        def __init__(self, *words, **named):
+            made.append(named)
+            super().__init__(*words, **named)
+
+    monkeypatch.setattr("d2l_attention.translator.BeamDecoder", Recorder)
+    monkeypatch.setattr(translator, "_decoders", {})
+    for _ in range(2):
+        assert len(translator.translate(TEXTS, 3, **options)) == 2
+    assert made == [{"width": width, "length_penalty": penalty}]

@@ -29,6 +29,12 @@ def main(arguments):
     parser.add_argument("text", nargs="?", help="default: standard input")
     parser.add_argument("--beam", type=int, default=1, help="width (1: greedy)")
     parser.add_argument(
+        "--length-penalty",
+        type=float,
+        default=1.0,
+        help="of a beam; 0 prefers short translations (1)",
+    )
+    parser.add_argument(
         "--heatmap", metavar="FILE", help="draw the alignment, .png or .html"
     )
     options = parser.parse_args(arguments)
@@ -42,24 +48,25 @@ def main(arguments):
             )
         if options.text is None:
             parser.error("--heatmap needs one text on the command line")
+    search = {"beam": options.beam, "length_penalty": options.length_penalty}
     with hold_stderr():  # TensorFlow logs when it first looks for devices
         keras.distribution.list_devices()
     try:
         translator = load_translator(options.run)
         if options.text is not None:
             _tell_unknown(translator.unknown_tokens(options.text))
-            (found,) = translator.translate([options.text], options.beam)
+            (found,) = translator.translate([options.text], **search)
             print(found)
             if options.heatmap:
                 draw(translator, options.text, found, options.heatmap)
             return 0
-        return _translate_lines(translator, options.beam)
+        return _translate_lines(translator, search)
     except (OSError, ValueError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
 
 
-def _translate_lines(translator, beam):
+def _translate_lines(translator, search):
     """Print one line for each line of standard input; the exit status.
 
     A line that cannot be translated gives an empty line, a message on
@@ -78,7 +85,9 @@ def _translate_lines(translator, beam):
             except ValueError as error:
                 print(f"Line {number}: {error}", file=sys.stderr)
                 status = 2
-        found = translator.translate([*texts.values()], beam) if texts else []
+        found = []
+        if texts:
+            found = translator.translate([*texts.values()], **search)
         found = dict(zip(texts, found, strict=True))
         print(*(found.get(i, "") for i in range(len(lines))), sep="\n")
         sys.stdout.flush()

@@ -54,11 +54,10 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
     if chief and first:
         folder.write_csv("history.csv", COLUMNS, history)
         print(f"Going on from step {first:,} of {last:,}.")
-    if chief and trainer.settings.warmup_steps >= last:
+    if chief and (warmup := trainer.settings.warmup(last)) >= last:
         print(
             f"The training has {last:,} steps, and ends within its warm-up of "
-            f"{trainer.settings.warmup_steps:,}. Lower --warmup-steps, or "
-            "raise --epochs.",
+            f"{warmup:,}. Lower --warmup-steps, or raise --epochs.",
             file=sys.stderr,
         )
     tokens, started = 0, time.perf_counter()

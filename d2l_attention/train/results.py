@@ -1,13 +1,26 @@
 """The files of a finished run: model, vocabularies, scores and a picture."""
 
+import csv
+import io
 from pathlib import Path
 import tempfile
 
+from d2l_attention._atomic import write_whole
 from d2l_attention.datasets import SubwordVectorizer
 from d2l_attention.datasets.files import normalize
 from d2l_attention.datasets.subwords import SUBWORD_FILES
-from d2l_attention.metrics import bleu, chrf
-from d2l_attention.translator import WORD_FILES, Translator, draw
+from d2l_attention.metrics import bleu, chrf, signatures
+from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.settings import load_settings
+from d2l_attention.train.trainer import by_name
+from d2l_attention.translator import (
+    WORD_FILES,
+    Translator,
+    draw,
+    load_translator,
+    load_vectorizers,
+)
 
 
 def write_vocabularies(folder, vectorizers):
@@ -55,18 +68,111 @@ def write_results(folder, trainer):
         model.save(path)
         folder.write("model.keras", path.read_bytes())
     translator = Translator(model, corpus.vectorizers, settings.longest())
-    sources, references = zip(*corpus.pairs.test, strict=True)
-    print(f"Translating {len(sources):,} test sentences.", flush=True)
-    found = translator.translate(sources)
-    rows = zip(sources, references, found, strict=True)
-    columns = ("source", "reference", "translation")
-    folder.write_csv("translations.csv", columns, rows)
-    draw(translator, sources[0], found[0], folder.path / "alignment.png")
-    scores = {"sentences": len(found), "parameters": model.count_params()}
-    for name, metric in (("bleu", bleu), ("chrf", chrf)):
-        # In normalized text, so that words and subwords can be compared.
-        sides = ([normalize(x) for x in side] for side in (found, references))
-        score = metric(*sides)
-        scores[name] = {k: float(v) for k, v in score._asdict().items()}
+    pairs = corpus.pairs.test
+    print(f"Translating {len(pairs):,} test sentences.", flush=True)
+    found, scores = score(translator, pairs)
+    write_translations(folder.path / "translations.csv", pairs, found)
+    draw(translator, pairs[0][0], found[0], folder.path / "alignment.png")
+    scores = {"parameters": model.count_params(), **scores}
     folder.write_json("scores.json", scores)
     return scores
+
+
+def score(translator, pairs, beam=1, length_penalty=1.0):
+    """Translate the sources of pairs, and compare with their targets.
+
+    BLEU and chrF are those of normalized text, so that the scores of words
+    and of subwords can be compared.
+
+    Args:
+        translator: `Translator`.
+        pairs: List of N pairs `(source, target)`.
+        beam: Positive int, width of the beam; 1 is greedy search.
+        length_penalty: Float, as in `BeamDecoder`.
+
+    Returns:
+        List of N str, the translations; and a dict of the scores with their
+        95 % intervals, of how they were found, and of sacrebleu's signatures.
+    """
+    sources, references = zip(*pairs, strict=True)
+    found = translator.translate(sources, beam, length_penalty=length_penalty)
+    sides = [[normalize(x) for x in side] for side in (found, references)]
+    scores = {"sentences": len(found), "beam": beam}
+    if beam > 1:
+        scores["length_penalty"] = length_penalty
+    for name, metric in (("bleu", bleu), ("chrf", chrf)):
+        scores[name] = {
+            key: float(value) for key, value in metric(*sides)._asdict().items()
+        }
+    return found, {**scores, "signatures": signatures()}
+
+
+def write_translations(path, pairs, found):
+    """Write a CSV of sources, references and translations.
+
+    Raises:
+        OSError: If the file cannot be written; the old one stays.
+    """
+    text = io.StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("source", "reference", "translation"))
+    for (source, reference), translation in zip(pairs, found, strict=True):
+        table.writerow((source, reference, translation))
+    write_whole(path, text.getvalue().encode())
+
+
+def load_run(path):
+    """The translator of a run: of its end, or of its last checkpoint.
+
+    Args:
+        path: The run folder.
+
+    Returns:
+        `Translator`, and a str that says what was loaded.
+
+    Raises:
+        ValueError: If the folder is no run folder, or damaged.
+        RunError: If there is no checkpoint yet, or it is damaged.
+    """
+    folder = RunFolder(path)
+    if (folder.path / "model.keras").exists():
+        return load_translator(path), "the finished run"
+    settings = load_settings(folder)
+    found = folder.load_checkpoint()
+    if found is None:
+        raise RunError(f"{folder.path} has no checkpoint yet.")
+    arrays, position = found
+    vectorizers, max_length = load_vectorizers(
+        folder.path, folder.read_json("settings.json")
+    )
+    model = settings.make_model(*(v.vocabulary_size() for v in vectorizers))
+    shape = (None, settings.max_length)
+    model.build({"source": shape, "target": shape})
+    for name, variable in by_name(model.variables).items():
+        variable.assign(arrays[name])
+    translator = Translator(model, vectorizers, max_length)
+    return translator, f"the checkpoint of step {position['step']:,}"
+
+
+def held_out_pairs(path):
+    """The held-out pairs of a run.
+
+    Args:
+        path: The run folder.
+
+    Returns:
+        List of `(source, target)`.
+
+    Raises:
+        DataError: If the run has not finished, and its corpus is not there
+            any more, or is another.
+    """
+    folder = RunFolder(path)
+    table = folder.path / "translations.csv"
+    if table.exists():
+        with table.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))[1:]
+        return [(source, target) for source, target, _ in rows]
+    settings = load_settings(folder)
+    folder.check(settings.identity())
+    return Corpus(settings, folder).pairs.test

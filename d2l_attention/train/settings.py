@@ -54,6 +54,8 @@ class Settings:
     batch_by_length: bool = True
     learning_rate: float = 2e-3
     warmup_steps: int = 300
+    warmup_share: float | None = None
+    label_smoothing: float = 0.0
     seed: int = 0
     mixed_precision: str | None = None
     xla: bool = False
@@ -69,6 +71,12 @@ class Settings:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {**dataclasses.asdict(self), "corpus_sha256": digest}
+
+    def warmup(self, steps):
+        """Number of steps up to the peak, of a training of so many."""
+        if self.warmup_share is None:
+            return self.warmup_steps
+        return round(self.warmup_share * steps)
 
     def longest(self):
         """Longest sentence in ids: of pieces, a sentence has more."""
@@ -130,7 +138,7 @@ def _at_least(smallest, of=int, below=math.inf):
     return number
 
 
-def _two_columns(text):
+def two_columns(text):
     """A type for `argparse`: two columns, as in `2,4`."""
     try:
         files.check_columns([int(x) for x in text.split(",")])
@@ -164,6 +172,9 @@ HELP = {
     "batch_by_length": "make batches of sentences that are about as long",
     "learning_rate": "peak of the learning rate",
     "warmup_steps": "steps up to the peak; from there a cosine leads down",
+    "warmup_share": "the same as a share of all steps, in place of the number",
+    "label_smoothing": "share of a label that all tokens divide; the loss "
+    "that is shown includes it",
     "seed": "seed of the splits, the weights, the order and dropout",
     "mixed_precision": "compute in half precision (GPU)",
     "xla": "compile with XLA",
@@ -176,6 +187,8 @@ def add_arguments(parser):
         "dropout": _at_least(0.0, float, below=1.0),
         "learning_rate": _at_least(0.0, float),
         "warmup_steps": _at_least(0),
+        "warmup_share": _at_least(0.0, float, below=1.0),
+        "label_smoothing": _at_least(0.0, float, below=1.0),
         "seed": _at_least(0, below=2**32),
         "subwords": _at_least(300),
     }
@@ -197,7 +210,7 @@ def add_arguments(parser):
         if name in choices:
             kind["choices"] = choices[name]
         elif name == "columns":
-            kind["type"] = _two_columns
+            kind["type"] = two_columns
         elif name != "corpus":
             kind["type"] = numbers.get(name, _at_least(1))
         parser.add_argument(option, **kind)
@@ -207,3 +220,20 @@ def from_arguments(arguments):
     """The `Settings` among the parsed arguments."""
     names = [field.name for field in dataclasses.fields(Settings)]
     return Settings(**{name: getattr(arguments, name) for name in names})
+
+
+def load_settings(folder):
+    """The `Settings` of a run.
+
+    Args:
+        folder: `RunFolder`.
+
+    Raises:
+        ValueError: If it holds no settings of a run.
+    """
+    try:
+        found = folder.read_json("settings.json")
+        names = [field.name for field in dataclasses.fields(Settings)]
+        return Settings(**{name: found[name] for name in names})
+    except (RunError, KeyError, TypeError) as error:
+        raise ValueError(f"{folder.path} is no run folder: {error}") from error

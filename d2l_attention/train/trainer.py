@@ -17,6 +17,18 @@ import numpy as np
 import tensorflow as tf
 
 
+def by_name(variables):
+    """Dict of name to variable, in the same order.
+
+    The names lack the numbers that Keras adds to the second model of a
+    process. So another process finds the same names.
+    """
+    return {
+        f"{i} {re.sub(r'_[0-9]+(?=[_/]|$)', '', v.path)}": v
+        for i, v in enumerate(variables)
+    }
+
+
 class Trainer:
     """A model and its optimizer under a strategy, and one step of training.
 
@@ -65,16 +77,8 @@ class Trainer:
         )
 
     def variables(self):
-        """Dict of name to variable: the model's and the optimizer's.
-
-        The names lack the numbers that Keras adds to the second model of a
-        process. So another process finds the same names.
-        """
-        both = (*self.model.variables, *self.optimizer.variables)
-        return {
-            f"{i} {re.sub(r'_[0-9]+(?=[_/]|$)', '', v.path)}": v
-            for i, v in enumerate(both)
-        }
+        """Dict of name to variable: the model's and the optimizer's."""
+        return by_name([*self.model.variables, *self.optimizer.variables])
 
     def restore(self, arrays):
         """Assign the arrays of a checkpoint to `variables`.
@@ -141,6 +145,12 @@ class Trainer:
         inputs = {"source": source, "target": target}
         logits = self.model(inputs, training=training)  # (B, T, vocab_size)
         losses = self.loss(labels, logits)  # (B, T)
+        smoothing = self.settings.label_smoothing
+        if training and smoothing:
+            logits = tf.cast(logits, losses.dtype)
+            total = tf.reduce_logsumexp(logits, axis=-1)
+            of_all = total - tf.reduce_mean(logits, axis=-1)  # mean −log p
+            losses += smoothing * (of_all - losses)
         return tf.reduce_sum(losses * tf.cast(labels != 0, losses.dtype))
 
     def _gradients_of_part(self, source, target, labels, tokens):
@@ -180,10 +190,11 @@ class Trainer:
 
 def _optimizer(settings, steps_per_epoch):
     """Adam; its rate rises linearly, then falls along a cosine."""
-    warmup, peak = settings.warmup_steps, settings.learning_rate
+    steps, peak = settings.epochs * steps_per_epoch, settings.learning_rate
+    warmup = settings.warmup(steps)
     rate = keras.optimizers.schedules.CosineDecay(
         0.0 if warmup else peak,
-        max(settings.epochs * steps_per_epoch - warmup, 1),
+        max(steps - warmup, 1),
         alpha=0.01,
         warmup_target=peak if warmup else None,
         warmup_steps=warmup,

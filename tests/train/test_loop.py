@@ -12,7 +12,7 @@ from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.results import write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import Settings
-from d2l_attention.train.trainer import Trainer
+from d2l_attention.train.trainer import Trainer, _optimizer
 import keras
 import numpy as np
 import pytest
@@ -137,6 +137,31 @@ def test_padding_is_not_computed(xla, corpus, monkeypatch):
     finally:
         tf.config.run_functions_eagerly(False)
     assert [list(x.numpy()) for x in seen] == [[8, 8] if xla else [3, 3]]
+
+
+def test_a_smoothed_label_is_shared_by_all_tokens(corpus):
+    trainer = make(corpus, dropout=0.0, label_smoothing=0.2)
+    _, (source, target) = next(corpus.batches(0, 1))
+    before = trainer.validation_loss()
+    logits = trainer.model({"source": source, "target": target[:, :-1]})
+    log_p, labels = np.asarray(keras.ops.log_softmax(logits)), target[:, 1:]
+    smooth = np.eye(log_p.shape[-1])[labels] * 0.8 + 0.2 / log_p.shape[-1]
+    expected = -(smooth * log_p).sum(-1)[labels != 0].mean()
+    found = trainer.step(source, target)
+    assert found == pytest.approx(expected, rel=1e-5)
+    plain = make(corpus, dropout=0.0)
+    assert plain.validation_loss() == pytest.approx(before, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "peak"), [({}, 3), ({"warmup_share": 0.5}, 10)]
+)
+def test_the_rate_rises_to_its_peak(changed, peak):
+    settings = dataclasses.replace(SETTINGS, **changed)
+    rate = _optimizer(settings, steps_per_epoch=10)._learning_rate
+    rates = [float(rate(step)) for step in range(21)]
+    assert rates[peak] == max(rates) == pytest.approx(2e-3)
+    assert rates[:peak] == sorted(rates[:peak])
 
 
 def test_the_validation_loss_is_the_mean_of_all_tokens(corpus):

@@ -6,6 +6,7 @@ where it is one of several, and once for each command; elsewhere the commands'
 """
 
 import argparse
+import csv
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 
+from d2l_attention.commands.evaluate import main as evaluate
 from d2l_attention.commands.train import main as train
 from d2l_attention.commands.translate import main as translate
 from d2l_attention.train.corpus import Corpus
@@ -99,14 +101,62 @@ def test_beam_search_and_texts_that_are_refused(finished, capsys):
     assert "nowhere" in capsys.readouterr().err
 
 
+def evaluated(capsys, *words):
+    """The scores that the command prints, and what it says beside."""
+    assert evaluate([str(word) for word in words]) == 0
+    out, err = capsys.readouterr()
+    return json.loads(out), err
+
+
+def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
+    known = json.loads((finished / "scores.json").read_text())
+    found, err = evaluated(capsys, finished)
+    assert "Translating 40 with the finished run." in err
+    assert found == {k: v for k, v in known.items() if k != "parameters"}
+    assert "tok:none" in found["signatures"]["bleu"]
+    assert found["signatures"]["chrf"].startswith("nrefs:1|bs:1000|")
+    # A run that is not finished has no more than these.
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    names = ["settings.json", "source_vocabulary.txt", "target_vocabulary.txt"]
+    for name in names:
+        shutil.copy(finished / name, begun)
+    assert evaluate([str(begun)]) == 2
+    assert "begun has no checkpoint yet" in capsys.readouterr().err
+    shutil.copy(finished / "checkpoint", begun)
+    again, err = evaluated(capsys, begun)
+    assert again == found
+    assert "with the checkpoint of step 44." in err
+
+
+def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
+    path, table = tmp_path / "pairs.tsv", tmp_path / "found.csv"
+    lines = ["La tasse rouge.\tThe red cup.", "Un chat.\tA cat."]
+    path.write_text("\n".join([*lines, "long\t" + "cup " * 9]))
+    words = [path, "--columns=2,1", "--beam=2", "--length-penalty=0.5"]
+    found, err = evaluated(capsys, finished, *words, f"--translations={table}")
+    assert found["sentences"] == found["beam"] == 2
+    assert found["length_penalty"] == 0.5
+    assert "Left out: 1 of 3 pairs, whose source has more than 8" in err
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["source"] for row in rows] == ["The red cup.", "A cat."]
+    assert rows[0]["reference"] == "La tasse rouge." and rows[0]["translation"]
+    path.write_text("long\t" + "cup " * 9)
+    assert evaluate([str(finished), str(path), "--columns=2,1"]) == 2
+    assert "no pair that is left" in capsys.readouterr().err
+    assert evaluate([str(tmp_path)]) == 2
+    assert "is no run folder" in capsys.readouterr().err
+
+
 @pytest.fixture
 def translate_lines(finished, capsys, monkeypatch):
     """Translate standard input: status, lines, errors, batches."""
     sizes, translated = [], Translator.translate
 
-    def count(self, texts, *options):
+    def count(self, texts, **options):
         sizes.append(len(texts))
-        return translated(self, texts, *options)
+        return translated(self, texts, **options)
 
     monkeypatch.setattr(Translator, "translate", count)
 

@@ -31,6 +31,9 @@ def test_each_setting_has_an_option(field):
         "mixed_precision": "bfloat16",
         "dropout": "0.5",
         "learning_rate": "0.25",
+        "subwords": "500",
+        "warmup_share": "0.1",
+        "label_smoothing": "0.1",
     }.get(field.name, "7")
     option = f"--{field.name.replace('_', '-')}"
     if isinstance(field.default, bool):
