@@ -124,7 +124,8 @@ class Corpus:
         """The rows of each batch of an epoch, `(steps, batch_size)`.
 
         By length: pairs of about the same length make a batch. Each pool of
-        shuffled pairs is sorted and cut, and then the batches are shuffled.
+        shuffled pairs is sorted and cut. Then the batches are shuffled, and
+        the pairs in each.
         """
         rng = np.random.default_rng([self.seed, epoch])
         order = rng.permutation(len(self.pairs.train))
@@ -138,7 +139,9 @@ class Corpus:
                 ]
             )
         batches = order.reshape(-1, self.batch_size)
-        return rng.permutation(batches) if self.by_length else batches
+        if self.by_length:  # workers take parts of about the same length
+            batches = rng.permutation(rng.permuted(batches, axis=1))
+        return batches
 
     def _print_coverage(self):
         """What the vocabularies hold, and the share of tokens they know."""

@@ -89,6 +89,14 @@ def test_batches_by_length_have_less_padding(corpus):
         for _, (source, _) in corpus.batches(0, corpus.steps_per_epoch)
     ]
     assert longest != sorted(longest)  # the batches are shuffled
+    halves = np.array(
+        [
+            [(half != 0).sum() for half in np.split(target, 2)]
+            for _, (_, target) in corpus.batches(0, corpus.steps_per_epoch)
+        ]
+    )
+    # so are the pairs in each: the first half is not always the shorter one
+    assert 0 < (halves[:, 0] < halves[:, 1]).sum() < len(halves)
 
 
 def test_pieces_are_those_that_the_run_has_kept(corpus, tmp_path, capsys):
