@@ -29,8 +29,9 @@ import tensorflow as tf
 
 EPILOG = """\
 The run folder holds settings.json, the vocabularies, history.csv, a
-checkpoint, and at the end model.keras, translations.csv, scores.json (BLEU and
-chrF with 95 % intervals) and alignment.png. The same command continues a run
+checkpoint, the weights of some epochs, and at the end model.keras,
+translations.csv, scores.json (BLEU and chrF with 95 % intervals) and
+alignment.png. The same command continues a run
 that was interrupted. Inside a cluster, give every machine the same command and
 a TF_CONFIG of its own; the run folder must be one that all of them can read.
 """
@@ -140,7 +141,7 @@ def _train(trainer, folder, options, chief):
 
     try:
         with on_sigterm(leave):
-            train(
+            history = train(
                 trainer,
                 folder,
                 chief=chief,
@@ -152,6 +153,6 @@ def _train(trainer, folder, options, chief):
             print(told, file=sys.stderr)
         return LEFT
     if chief:
-        scores = write_results(folder, trainer)
+        scores = write_results(folder, trainer, history)
         print(json.dumps(scores, indent=2))
     return 0

@@ -107,6 +107,19 @@ def check_same(strategy, step):
         )
 
 
+def from_chief(strategy, value):
+    """The number of the first worker, for all of them.
+
+    Args:
+        strategy: A `tf.distribute.Strategy`.
+        value: Float of the first worker; None in the others.
+    """
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return value
+    number = tf.constant(0.0 if value is None else value, "float64")
+    return float(strategy.reduce("SUM", number, axis=None))
+
+
 def reason(error):
     """The line of TensorFlow's long message that says what happened."""
     lines = error.message.strip().splitlines() or [type(error).__name__]

@@ -3,7 +3,12 @@
 import sys
 import time
 
-from d2l_attention.train.cluster import check_same
+from d2l_attention.train.cluster import check_same, from_chief
+from d2l_attention.train.epochs import (
+    best_epoch,
+    keep_epoch,
+    out_of_patience,
+)
 from d2l_attention.train.progress import Progress
 from d2l_attention.train.run_folder import RunError
 import numpy as np
@@ -33,7 +38,7 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
             the mean loss since the row before.
 
     Returns:
-        Int, number of steps made by this call.
+        List of the rows of `history.csv`, in the order of `COLUMNS`.
 
     Raises:
         RunError: If the loss or a weight becomes NaN or infinite. The last
@@ -87,8 +92,9 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
             )
             folder.write_csv("history.csv", COLUMNS, history)
 
+    end = first if out_of_patience(trainer.settings, history) else last
     with Progress(first, last, quiet=not chief) as progress:
-        for step, (source, target) in corpus.batches(first, last):
+        for step, (source, target) in corpus.batches(first, end):
             done = step + 1
             loss = trainer.step(source, target)
             if not np.isfinite(loss):
@@ -101,20 +107,33 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
                 mean, speed = float(np.mean(losses)), round(tokens / seconds)
                 progress.log(done, mean, speed)
                 epoch, validation = 1 + step // per_epoch, ""
+                if epoch_ends:
+                    validation = from_chief(
+                        trainer.strategy,
+                        trainer.validation_loss() if chief else None,
+                    )
+                history.append([epoch, done, mean, validation, speed])
                 if epoch_ends and chief:
-                    validation = trainer.validation_loss()
+                    keep_epoch(folder, trainer, history)
                     progress.write(
                         f"Epoch {epoch} of {epochs}: loss {mean:.3f}, "
                         f"validation loss {validation:.3f}"
                     )
-                history.append([epoch, done, mean, validation, speed])
                 losses.clear()
                 tokens, started = 0, time.perf_counter()
-            if done % checkpoint_every == 0 or done == last or trainer.leaving:
+            enough = epoch_ends and out_of_patience(trainer.settings, history)
+            due = done % checkpoint_every == 0 or done == last
+            if due or enough or trainer.leaving:
                 save(done)
+            if enough:
+                progress.write(
+                    "The validation loss was lowest in epoch "
+                    f"{best_epoch(history)}. Stopped early."
+                )
+                break
             if trainer.leaving:
                 raise ToldToLeave(
                     f"Told to leave: saved after step {done:,} of {last:,}. "
                     "The same command goes on from there."
                 )
-    return last - first
+    return history

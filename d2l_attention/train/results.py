@@ -11,6 +11,7 @@ from d2l_attention.datasets.files import normalize
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.metrics import bleu, chrf, signatures
 from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.epochs import final_weights
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import load_settings
 from d2l_attention.train.trainer import by_name
@@ -41,12 +42,13 @@ def write_vocabularies(folder, vectorizers):
             folder.write(WORD_FILES[i], "\n".join(words).encode())
 
 
-def write_results(folder, trainer):
+def write_results(folder, trainer, history):
     """Save the model, score it on the test split, and draw one alignment.
 
     Args:
         folder: `RunFolder`.
         trainer: `Trainer`, after the last step.
+        history: Rows of the history.
 
     Returns:
         Dict of the scores, as in `scores.json`.
@@ -60,7 +62,7 @@ def write_results(folder, trainer):
     model = settings.make_model(*sizes)
     shape = (None, settings.max_length)
     model.build({"source": shape, "target": shape})
-    weights = [v.numpy() for v in trainer.model.variables]
+    weights, where = final_weights(folder, trainer, history)
     for variable, value in zip(model.variables, weights, strict=True):
         variable.assign(value)
     with tempfile.TemporaryDirectory() as beside:
@@ -69,7 +71,11 @@ def write_results(folder, trainer):
         folder.write("model.keras", path.read_bytes())
     translator = Translator(model, corpus.vectorizers, settings.longest())
     pairs = corpus.pairs.test
-    print(f"Translating {len(pairs):,} test sentences.", flush=True)
+    print(
+        f"Translating {len(pairs):,} test sentences with the weights of "
+        f"{where}.",
+        flush=True,
+    )
     found, scores = score(translator, pairs)
     write_translations(folder.path / "translations.csv", pairs, found)
     draw(translator, pairs[0][0], found[0], folder.path / "alignment.png")

@@ -159,12 +159,13 @@ class RunFolder:
         table.writerows(rows)
         self.write(name, text.getvalue().encode())
 
-    def save_checkpoint(self, arrays, position):
+    def save_checkpoint(self, arrays, position, name="checkpoint"):
         """Save the state of a run.
 
         Args:
             arrays: Dict of name to array.
             position: Where the run stands, anything that JSON can hold.
+            name: Str, name of the file.
 
         Raises:
             RunError: If the file cannot be written; the old one stays.
@@ -173,10 +174,13 @@ class RunFolder:
         text = np.frombuffer(json.dumps(position).encode(), "uint8")
         np.savez(payload, **{"": text}, **arrays)
         payload = payload.getvalue()
-        self.write("checkpoint", self._digest(payload) + payload)
+        self.write(name, self._digest(payload) + payload)
 
-    def load_checkpoint(self):
+    def load_checkpoint(self, name="checkpoint"):
         """Read the state of a run.
+
+        Args:
+            name: Str, name of the file.
 
         Returns:
             `(arrays, position)` as in `save_checkpoint`; None if there is no
@@ -186,7 +190,7 @@ class RunFolder:
             RunError: If the file is damaged, is a checkpoint of another run,
                 or is no checkpoint.
         """
-        path = self._at("checkpoint")
+        path = self._at(name)
         if not path.exists():
             return None
         try:

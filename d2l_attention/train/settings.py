@@ -20,6 +20,7 @@ MODELS = {
 }
 DEFAULT_LAYERS = {"bahdanau": 1, "rnnsearch": 1, "transformer": 2}
 MIXED_PRECISION = ("float16", "bfloat16")
+FINAL = ("last", "best", "average")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,9 @@ class Settings:
     warmup_steps: int = 300
     warmup_share: float | None = None
     label_smoothing: float = 0.0
+    patience: int | None = None
+    final: str = "last"
+    average: int = 5
     seed: int = 0
     mixed_precision: str | None = None
     xla: bool = False
@@ -175,6 +179,11 @@ HELP = {
     "warmup_share": "the same as a share of all steps, in place of the number",
     "label_smoothing": "share of a label that all tokens divide; the loss "
     "that is shown includes it",
+    "patience": "stop when so many epochs in a row have not lowered the "
+    "validation loss (default: never)",
+    "final": "which epoch's weights become the model: the last, the best on "
+    "validation, or the average of the last ones",
+    "average": "number of epochs that --final=average takes",
     "seed": "seed of the splits, the weights, the order and dropout",
     "mixed_precision": "compute in half precision (GPU)",
     "xla": "compile with XLA",
@@ -192,7 +201,11 @@ def add_arguments(parser):
         "seed": _at_least(0, below=2**32),
         "subwords": _at_least(300),
     }
-    choices = {"model": sorted(MODELS), "mixed_precision": MIXED_PRECISION}
+    choices = {
+        "model": sorted(MODELS),
+        "mixed_precision": MIXED_PRECISION,
+        "final": FINAL,
+    }
     for field in dataclasses.fields(Settings):
         name, default = field.name, field.default
         option = f"--{name.replace('_', '-')}"

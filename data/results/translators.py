@@ -4,9 +4,11 @@
     python data/results/translators.py \
         --only FixedContextSeq2Seq BahdanauSeq2Seq RNNSearch \
         > data/results/DATE_rnnsearch.csv
-    python data/results/translators.py --path fra-eng.zip --num-pairs 30000 \
-        --max-length 10 --num-test 2000 --epochs 10 --dropout 0.2 \
-        --learning-rate 4e-3
+    python data/results/translators.py \
+        --only FixedContextSeq2Seq BahdanauSeq2Seq Transformer \
+        --path fra-eng.zip --num-pairs 30000 --max-length 10 \
+        --num-test 2000 --epochs 10 --dropout 0.2 --learning-rate 4e-3 \
+        > data/results/DATE_fra_eng.csv
 
 All models see the same batches for the same number of epochs. The one
 without attention is a little wider, so that it has no fewer parameters than

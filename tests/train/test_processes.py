@@ -65,6 +65,16 @@ def test_two_workers_lose_what_one_loses(
     assert first[-1] < first[0] - 0.2
 
 
+def test_two_workers_run_out_of_patience_together(command, finish, tmp_path):
+    options = {"learning_rate": 0.0, "epochs": 20, "patience": 1}
+    words = command(tmp_path / "run", **options, final="best")
+    done = finish([*words, "--workers=2"])
+    assert "lowest in epoch 1. Stopped early." in done.stdout
+    assert "with the weights of epoch 1." in done.stdout
+    assert "Epoch 2 of 20" in done.stdout and "Epoch 3" not in done.stdout
+    assert (tmp_path / "run" / "scores.json").exists()
+
+
 def test_a_finished_run_holds_what_it_says(finished):
     scores = json.loads((finished / "scores.json").read_text())
     for name in ("bleu", "chrf"):

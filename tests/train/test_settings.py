@@ -27,6 +27,7 @@ def test_each_setting_has_an_option(field):
     given = {
         "model": "rnnsearch",
         "corpus": "pairs.tsv",
+        "final": "best",
         "columns": "2,4",
         "mixed_precision": "bfloat16",
         "dropout": "0.5",

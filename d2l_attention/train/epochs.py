@@ -1,0 +1,91 @@
+"""The weights at the ends of epochs, and which of them a run ends with."""
+
+from d2l_attention.train.run_folder import RunError
+from d2l_attention.train.trainer import by_name
+import numpy as np
+
+NAME = "epoch_{:04}"
+
+
+def validation_losses(history):
+    """List of the validation loss of each epoch, from the rows of a history."""
+    return [row[3] for row in history if row[3] != ""]
+
+
+def best_epoch(history):
+    """Int, the epoch with the lowest validation loss, counted from 1."""
+    return 1 + int(np.argmin(validation_losses(history)))
+
+
+def out_of_patience(settings, history):
+    """Whether the best epoch lies `patience` epochs or more back."""
+    losses = validation_losses(history)
+    if settings.patience is None or not losses:
+        return False
+    return len(losses) - best_epoch(history) >= settings.patience
+
+
+def keep_epoch(folder, trainer, history):
+    """Keep the weights of the epoch that ends, the last ones and the best.
+
+    Args:
+        folder: `RunFolder`.
+        trainer: `Trainer`.
+        history: Rows of the history, that of this epoch among them.
+
+    Raises:
+        RunError: If a file cannot be written.
+    """
+    number = len(validation_losses(history))
+    weights = by_name(trainer.model.variables)
+    folder.save_checkpoint(
+        {name: x.numpy() for name, x in weights.items()},
+        {"epoch": number},
+        NAME.format(number),
+    )
+    settings = trainer.settings
+    last = settings.average if settings.final == "average" else 2
+    kept = {*range(number, number - last, -1)}
+    kept.add(best_epoch(history))
+    for old in {*range(1, number)} - kept:
+        (folder.path / NAME.format(old)).unlink(missing_ok=True)
+
+
+def final_weights(folder, trainer, history):
+    """The weights that a run ends with, and where they are from.
+
+    Args:
+        folder: `RunFolder`.
+        trainer: `Trainer`, after the last step.
+        history: Rows of the history.
+
+    Returns:
+        List of arrays, in the order of `model.variables`; and a str.
+
+    Raises:
+        RunError: If the file of an epoch is damaged or missing.
+    """
+    number, final = len(validation_losses(history)), trainer.settings.final
+    if final == "last":
+        chosen = [number]
+    elif final == "best":
+        chosen = [best_epoch(history)]
+    else:
+        first = max(1, number + 1 - trainer.settings.average)
+        chosen = list(range(first, number + 1))
+    epochs = [_load(folder, i) for i in chosen]
+    where = f"epoch {chosen[0]}"
+    if len(chosen) > 1:
+        where = f"epochs {chosen[0]} to {chosen[-1]}, averaged"
+    return [
+        np.mean([epoch[name] for epoch in epochs], axis=0).astype(x.dtype)
+        for name, x in epochs[-1].items()
+    ], where
+
+
+def _load(folder, number):
+    found = folder.load_checkpoint(NAME.format(number))
+    if found is None:
+        path = folder.path / NAME.format(number)
+        raise RunError(f"{path}, the weights of an epoch, is missing.")
+    return found[0]
