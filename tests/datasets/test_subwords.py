@@ -90,6 +90,8 @@ def test_they_stand_where_word_vectorizers_stand(english, chinese):
         ("« Oui »", "«|Oui|»"),
         ("naïve Zoë", "naïve|Zoë"),
         ("我看见了 Tom。", "我|看|见|了|Tom|。"),
+        ("(sold)", "(|sold|)"),
+        ("Tom猫.", "Tom|猫|."),
         ("ไทย", "ไทย"),
     ],
 )

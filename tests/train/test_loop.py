@@ -6,7 +6,7 @@ import io
 import re
 import sys
 
-from d2l_attention.datasets import SubwordVectorizer
+from d2l_attention.datasets import SubwordVectorizer, tokenize
 from d2l_attention.train import loop
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.epochs import final_weights
@@ -116,8 +116,14 @@ def test_pieces_are_those_that_the_run_has_kept(corpus, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "source vocabulary has 320 ids. It knows 100.0%" in shown
     (dropped,) = re.findall(r"Dropped: (\d+) with more than 16 pieces", shown)
-    before, left = (sum(map(len, x.pairs[:3])) for x in (corpus, others))
-    assert before - left == int(dropped) > 0
+    long = [
+        pair
+        for pairs in corpus.pairs[:3]
+        for pair in pairs
+        if max(map(len, map(tokenize, pair, kept))) > 16
+    ]
+    assert len(long) == int(dropped) > 0
+    assert not {*long} & {*others.pairs.train}
 
 
 def test_words_and_pieces_exclude_each_other():
