@@ -261,17 +261,16 @@ def load_vectorizers(folder, settings):
         Two vectorizers, and the length of the longest source in tokens.
 
     Raises:
-        OSError, ValueError, KeyError: If a file or a setting is missing or
-            damaged.
+        OSError, ValueError, KeyError, TypeError: If a file or a setting is
+            missing or damaged.
     """
+    max_length = settings["max_length"]
     if settings.get("subwords"):
-        return [
-            SubwordVectorizer((folder / name).read_bytes())
-            for name in SUBWORD_FILES
-        ], PIECES_PER_TOKEN * settings["max_length"]
-    return [
-        make_vectorizer(_lines(folder / name)) for name in WORD_FILES
-    ], settings["max_length"]
+        pieces = [(folder / name).read_bytes() for name in SUBWORD_FILES]
+        vectorizers = [SubwordVectorizer(model) for model in pieces]
+        return vectorizers, PIECES_PER_TOKEN * max_length
+    words = [_lines(folder / name) for name in WORD_FILES]
+    return [make_vectorizer(tokens) for tokens in words], max_length
 
 
 def _lines(path):
