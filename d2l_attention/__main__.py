@@ -4,6 +4,7 @@ import argparse
 from importlib import import_module
 import os
 import sys
+import warnings
 
 COMMANDS = {
     "train": "train a translator, with one worker or several",
@@ -32,14 +33,29 @@ def main(arguments=None):
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…")
     chosen = parser.parse_args(arguments)
-    command = import_module(f"d2l_attention.commands.{chosen.command}")
-    return command.main(chosen.arguments)
+    try:
+        command = import_module(f"d2l_attention.commands.{chosen.command}")
+        return command.main(chosen.arguments)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+
+
+def _print_warning(message, *_, **__):
+    """Without the line of code that warns."""
+    print(f"Warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":
     # On Windows, a pipe is not UTF-8 by default.
     sys.stdout.reconfigure(encoding="utf-8")
-    status = main()
+    warnings.showwarning = _print_warning
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
     if status and os.environ.get("TF_CONFIG"):
         # An ordinary exit would wait for the other workers.
         sys.stdout.flush()

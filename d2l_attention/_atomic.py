@@ -27,7 +27,9 @@ def write_whole(path, data):
             os.fsync(file.fileno())
         os.replace(beside, path)
     except OSError as error:  # of the same kind, but naming the file
-        reason = f"{error.strerror or error}; the old file is unchanged"
+        reason = error.strerror or str(error)
+        if path.exists():
+            reason += "; the old file is unchanged"
         raise OSError(error.errno, reason, str(path)) from error
     finally:
         beside.unlink(missing_ok=True)

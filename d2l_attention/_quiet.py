@@ -28,6 +28,8 @@ def in_command():
 def hold_stderr():
     """Hold back what is written to descriptor 2; replay it on an error.
 
+    Ctrl-C is no error.
+
     Who sets `TF_CPP_MIN_LOG_LEVEL` to 0 wants to see it.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
@@ -39,7 +41,7 @@ def hold_stderr():
         os.dup2(held.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             os.dup2(original, 2)
             held.seek(0)
             os.write(2, held.read())
@@ -58,8 +60,11 @@ def import_backend():
         return
     if in_command():
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        with hold_stderr():
-            import keras
+        try:
+            with hold_stderr():
+                import keras
+        except KeyboardInterrupt:
+            sys.exit(130)
     if not in_notebook():
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -138,7 +138,8 @@ def _score(metric, hypotheses, references, num_bootstrap):
     )
     mean, half_width = _mean_and_half_width(result)
     # The interval is symmetric, so it may reach beyond the scale.
-    low, high = max(mean - half_width, 0.0), min(mean + half_width, 100.0)
+    ends = (mean - half_width, mean + half_width)
+    low, high = (min(max(float(end), 0.0), 100.0) for end in ends)
     return Score(min(float(result.score), 100.0), low, high)
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+from d2l_attention import _quiet
 from d2l_attention._quiet import hold_stderr, in_notebook
 from nbclient import NotebookClient
 import nbformat
@@ -58,6 +59,24 @@ def test_a_command_says_only_what_it_has_to_say():
     assert done.returncode == 2 and done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("ValueError: nowhere is no run folder")
+
+
+def test_ctrl_c_during_the_import_ends_a_command_in_silence(monkeypatch, capfd):
+    really = __import__
+
+    def stop(name, *others):
+        if name != "keras":
+            return really(name, *others)
+        os.write(2, b"a line of TensorFlow")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_quiet, "in_command", lambda: True)
+    monkeypatch.delitem(sys.modules, "d2l_attention.masking")
+    monkeypatch.setattr("builtins.__import__", stop)
+    with pytest.raises(SystemExit) as ended:
+        _quiet.import_backend()
+    assert ended.value.code == 130
+    assert capfd.readouterr().err == ""
 
 
 def test_what_was_held_is_replayed_on_an_error(capfd):

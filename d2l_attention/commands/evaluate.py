@@ -55,6 +55,8 @@ def main(arguments):
     options = parser.parse_args(arguments)
     if options.beam < 1:
         parser.error(f"--beam must be at least 1. Received: {options.beam}")
+    if options.length_penalty != 1.0 and options.beam == 1:
+        parser.error("--length-penalty needs a beam, as in --beam 4")
     with hold_stderr():  # TensorFlow logs when it first looks for devices
         keras.distribution.list_devices()
     try:
@@ -92,5 +94,5 @@ def _pairs(translator, options):
             file=sys.stderr,
         )
     if not fit:
-        raise ValueError(f"{options.file} has no pair that is left.")
+        raise ValueError(f"{options.file} has no pair that is short enough.")
     return fit

@@ -17,8 +17,8 @@ from d2l_attention.train.launch import (
     LEFT,
     LOST_PEERS,
     end_with_launcher,
-    on_sigterm,
     run_workers,
+    told_to_leave,
 )
 from d2l_attention.train.loop import ToldToLeave, train
 from d2l_attention.train.results import write_results, write_vocabularies
@@ -98,7 +98,8 @@ def main(arguments):
         return 2
     except KeyboardInterrupt:
         print(
-            "Interrupted. The same command goes on from the last checkpoint.",
+            "Interrupted. The same command goes on from the last checkpoint, "
+            "if there is one.",
             file=sys.stderr,
         )
         return 130
@@ -140,7 +141,7 @@ def _train(trainer, folder, options, chief):
         trainer.told_to_leave = True
 
     try:
-        with on_sigterm(leave):
+        with told_to_leave(leave):
             history = train(
                 trainer,
                 folder,

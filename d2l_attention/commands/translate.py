@@ -40,6 +40,8 @@ def main(arguments):
     options = parser.parse_args(arguments)
     if options.beam < 1:
         parser.error(f"--beam must be at least 1. Received: {options.beam}")
+    if options.length_penalty != 1.0 and options.beam == 1:
+        parser.error("--length-penalty needs a beam, as in --beam 4")
     if options.heatmap:
         if not options.heatmap.endswith((".png", ".html")):
             parser.error(
@@ -82,6 +84,9 @@ def _translate_lines(translator, search):
                 if text.strip():
                     unknown.update(translator.unknown_tokens(text))
                     texts[i] = text
+            except UnicodeDecodeError:
+                print(f"Line {number} is not UTF-8.", file=sys.stderr)
+                status = 2
             except ValueError as error:
                 print(f"Line {number}: {error}", file=sys.stderr)
                 status = 2

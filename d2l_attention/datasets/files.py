@@ -104,11 +104,11 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
         elif line.strip():
             bad.append(number)
             bad_line = bad_line or line[:60]
-    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share)
+    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, one, two)
     if numbered:
         raise DataError(
             f"The first column of {path} holds only numbers. Say which columns "
-            "are the sentences: `columns=(2, 4)`, or `--columns 2,4`."
+            "are the sentences, as in `--columns 2,4`."
         )
     return pairs
 
@@ -193,7 +193,8 @@ def _read_lines(path):
             if strange := re.search("[\udc80-\udcff]", line):
                 raise DataError(
                     f"{path} is not UTF-8: line {number} holds the byte "
-                    f"0x{ord(strange[0]) - 0xDC00:02x}. Save it as UTF-8."
+                    f"0x{ord(strange[0]) - 0xDC00:02x}. Save it as UTF-8, with "
+                    "an editor or with `iconv -f OLD_ENCODING -t UTF-8`."
                 )
             yield number, line
             if number % 1000 == 0:
@@ -268,7 +269,7 @@ def _text_in(archive, path):
     return texts[0]
 
 
-def _report_bad_lines(path, bad, first, num_good, max_bad_share):
+def _report_bad_lines(path, bad, first, num_good, max_bad_share, one, two):
     """Warn of the unusable lines, or refuse the file if they are too many."""
     import warnings
 
@@ -283,7 +284,7 @@ def _report_bad_lines(path, bad, first, num_good, max_bad_share):
     if len(bad) > max_bad_share * total:
         raise DataError(
             f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
-            f"needs a tab between source and target. Line {bad[0]} begins "
-            f"with {first!r}."
+            f"needs text in columns {one} and {two}, and tabs between columns "
+            f"(not commas). Line {bad[0]} begins with {first!r}."
         )
     warnings.warn(f"{message}; skipped.", stacklevel=3)

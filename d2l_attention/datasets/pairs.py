@@ -84,13 +84,18 @@ def load_pairs(
     for source, target in drawn:
         targets.setdefault(source, []).append(target)
     if len(targets) <= num_validation + num_test:
-        raise DataError(
-            f"{len(targets)} different sources in {len(drawn)} pairs are too "
-            f"few for num_validation={num_validation}, num_test={num_test} and "
-            f"one to train on. Of {len(pairs)} pairs, {len(short)} have at "
-            f"most max_length={max_length} tokens on both sides; half of them "
-            f"have at most {np.median(lengths):.0f}."
+        message = (
+            f"{len(targets):,} different sources are too few to hold back "
+            f"num_validation={num_validation} and num_test={num_test} of them."
+            f" Read: {len(read):,} pairs, {len(pairs):,} of them different."
         )
+        if len(short) < len(pairs):
+            message += (
+                f" {len(pairs) - len(short):,} have more than "
+                f"max_length={max_length} tokens on a side; half of all pairs "
+                f"have at most {np.median(lengths):.0f}."
+            )
+        raise DataError(message)
     sources = list(targets)
     np.random.default_rng(seed).shuffle(sources)
     held = [(source, targets[source][0]) for source in sources]

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 
 from d2l_attention.datasets.files import DataError, clean, is_token
 
@@ -90,9 +91,14 @@ class SubwordVectorizer:
                 minloglevel=2,
             )
         except RuntimeError as error:
+            reason = str(error)
+            if found := re.search(
+                r"required_chars\. [0-9]+ vs ([0-9]+)", reason
+            ):
+                reason = f"their characters need at least {found[1]}."
             raise DataError(
                 f"Could not learn {vocab_size} pieces from {len(texts)} "
-                f"texts: {error}"
+                f"texts: {reason}"
             ) from error
         return cls(model.getvalue())
 

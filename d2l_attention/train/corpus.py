@@ -89,12 +89,12 @@ class Corpus:
             splits.append(
                 [p for p, n in zip(pairs, lengths, strict=True) if n <= longest]
             )
-        if verbose and (few := sum(map(len, self.pairs[:3]))) != (
-            left := sum(map(len, splits[:3]))
-        ):
+        left = [len(pairs) for pairs in splits]
+        if verbose and left != [len(pairs) for pairs in self.pairs]:
             print(
-                f"Dropped: {few - left:,} with more than {longest} pieces. A "
-                "higher --max-length keeps them."
+                f"Of these, {left[0]:,}, {left[1]:,} and {left[2]:,} have at "
+                f"most {longest} pieces on a side. A higher --max-length keeps "
+                "the others."
             )
         return Pairs(*splits)
 

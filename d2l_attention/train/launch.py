@@ -56,7 +56,7 @@ def run_workers(number, arguments):
     """Start workers with the same arguments, and wait for all of them.
 
     When one worker fails, the others have `GRACE` seconds to notice. Then
-    they are stopped. SIGTERM is passed on to all of them.
+    they are stopped. SIGTERM and Ctrl-C are passed on to all of them.
 
     Args:
         number: Int, number of workers.
@@ -85,7 +85,7 @@ def run_workers(number, arguments):
                 stdin=subprocess.PIPE,  # its end tells: `end_with_launcher`
             )
             workers.append(worker)
-        with on_sigterm(lambda: _terminate(workers)):
+        with told_to_leave(lambda: _terminate(workers)):
             return _wait(workers)
     finally:
         for worker in workers:
@@ -95,11 +95,12 @@ def run_workers(number, arguments):
 
 
 @contextmanager
-def on_sigterm(act):
-    """Call a function at SIGTERM, in place of what the signal does.
+def told_to_leave(act):
+    """Call a function at SIGTERM or Ctrl-C, in place of what they do.
 
-    A cluster sends it to a process before it takes the machine away. Other
-    threads than the main one get no signals; there nothing changes.
+    A cluster sends SIGTERM to a process before it takes the machine away. The
+    second Ctrl-C interrupts as usual. Other threads than the main one get no
+    signals; there nothing changes.
 
     Args:
         act: A function without arguments.
@@ -107,11 +108,21 @@ def on_sigterm(act):
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: act())
+
+    def told(number, _):
+        if number == signal.SIGINT:
+            signal.signal(number, signal.default_int_handler)
+        act()
+
+    before = {
+        number: signal.signal(number, told)
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _terminate(workers):

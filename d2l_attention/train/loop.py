@@ -58,7 +58,11 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
     check_same(trainer.strategy, first)
     if chief and first:
         folder.write_csv("history.csv", COLUMNS, history)
-        print(f"Going on from step {first:,} of {last:,}.")
+        print(
+            f"Going on from step {first:,} of {last:,}."
+            if first < last
+            else f"This training is finished: it has {last:,} steps."
+        )
     if chief and (warmup := trainer.settings.warmup(last)) >= last:
         print(
             f"The training has {last:,} steps, and ends within its warm-up of "

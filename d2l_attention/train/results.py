@@ -6,7 +6,7 @@ from pathlib import Path
 import tempfile
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.datasets import SubwordVectorizer
+from d2l_attention.datasets import DataError, SubwordVectorizer
 from d2l_attention.datasets.files import normalize
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.metrics import bleu, chrf, signatures
@@ -180,5 +180,11 @@ def held_out_pairs(path):
             rows = list(csv.reader(file))[1:]
         return [(source, target) for source, target, _ in rows]
     settings = load_settings(folder)
-    folder.check(settings.identity())
+    try:
+        folder.check(settings.identity())
+    except FileNotFoundError as error:
+        raise DataError(
+            f"The corpus of {path}, {settings.corpus}, is not there any more. "
+            "Put it back, or name a file of pairs."
+        ) from error
     return Corpus(settings, folder).pairs.test

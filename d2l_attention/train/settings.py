@@ -132,9 +132,11 @@ def _at_least(smallest, of=int, below=math.inf):
     def number(text):
         value = of(text)
         if not smallest <= value < below:
+            bounds = f"at least {smallest}"
+            if below < math.inf:
+                bounds += f" and below {below}"
             raise argparse.ArgumentTypeError(
-                f"must be at least {smallest} and below {below}. "
-                f"Received: {text}"
+                f"must be {bounds}. Received: {text}"
             )
         return value
 
@@ -168,8 +170,9 @@ HELP = {
     "num_validation": "source sentences kept for validation",
     "num_test": "source sentences kept for the test",
     "vocab_size": "largest number of token ids on either side (default: all)",
-    "subwords": "learn pieces of words, so many on either side, in place of "
-    "words (default: words)",
+    "subwords": "learn pieces of words, at most so many on either side, in "
+    "place of words; at least 300, and --min-frequency has no part in it "
+    "(default: words)",
     "min_frequency": "rarer tokens become [UNK]",
     "epochs": "passes over the training pairs",
     "batch_size": "sentences in a global batch, which all workers share",

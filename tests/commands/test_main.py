@@ -1,6 +1,8 @@
 """`python -m d2l_attention` knows its commands, and passes their status on."""
 
 from pathlib import Path
+import subprocess
+import sys
 
 from d2l_attention import commands
 from d2l_attention.__main__ import COMMANDS, main
@@ -39,3 +41,32 @@ def test_a_command_that_fails_says_why_in_one_line(tmp_path, capsys):
     assert out == ""
     (line,) = err.splitlines()
     assert run in line
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch, capsys):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("d2l_attention.commands.translate.main", stop)
+    assert main(["translate", "run"]) == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+TALKATIVE = """
+import runpy, sys, types
+command = types.ModuleType("d2l_attention.commands.translate")
+command.main = lambda _: print("x" * 10**6) or 0
+sys.modules[command.__name__] = command
+sys.argv[1:] = ["translate", "run"]
+runpy.run_module("d2l_attention", run_name="__main__")
+"""
+
+
+def test_a_reader_that_has_read_enough_is_no_error():
+    command = [sys.executable, "-c", TALKATIVE]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        process.stdout.read(1)
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 0

@@ -194,6 +194,9 @@ def test_many_bad_lines_are_refused(tmp_path):
     path.write_text("\n".join([*LINES, *["bad"] * 10]))
     with pytest.raises(DataError, match=r"10 of 310.*line 301.*1.0%"):
         read_pairs(path)
+    message = "in columns 3 and 4, and tabs.*Line 1 begins with 'go 0"
+    with pytest.raises(DataError, match=message):
+        read_pairs(path, columns=(3, 4))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert len(read_pairs(path, max_bad_share=0.05)) == 300
@@ -210,7 +213,9 @@ def test_a_file_without_any_pair_is_refused(tmp_path):
 def test_a_file_that_is_not_utf_8_names_byte_and_line(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"go .\tva !\n\xe9t\xe9\tsummer\n")
-    with pytest.raises(DataError, match="not UTF-8: line 2 .*byte 0xe9. Save"):
+    with pytest.raises(
+        DataError, match="not UTF-8: line 2 .*byte 0xe9. Save.*iconv"
+    ):
         read_pairs(path)
 
 

@@ -107,15 +107,21 @@ def test_translations_of_one_source_stay_in_one_split(tmp_path):
 
 def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 20)
-    with pytest.raises(DataError, match="20 different sources in 40 pairs"):
+    with pytest.raises(
+        DataError, match="^20 different sources .*num_validation=10"
+    ):
         load_pairs(path, num_validation=10, num_test=10)
 
 
 def test_a_corpus_of_long_sentences_says_how_long_they_are(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 50)  # 3 tokens
-    message = "40.*Of 100 pairs, 0 have.*max_length=2 .*half.*at most 3"
+    message = "^0 diff.*Read: 100 pairs, 100.*100 have more than max_length=2"
     with pytest.raises(DataError, match=message):
         load_pairs(path, max_length=2, num_validation=40, num_test=5)
+    with pytest.raises(DataError) as small:
+        load_pairs(path, max_length=3, num_validation=40, num_test=10)
+    assert "Read: 100 pairs" in str(small.value)
+    assert "max_length" not in str(small.value)
 
 
 def test_pairs_are_drawn_at_random_by_the_seed(tmp_path):

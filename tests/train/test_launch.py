@@ -58,3 +58,17 @@ def test_a_launcher_passes_on_that_it_is_told_to_leave(
         assert heard == ["outside"]
     finally:
         signal.signal(signal.SIGTERM, own)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGTERM")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_leave_may_finish_what_he_does(number):
+    own = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+    heard = []
+    with launch.told_to_leave(lambda: heard.append(number)):
+        os.kill(os.getpid(), number)
+        assert heard == [number]
+        if number == signal.SIGINT:  # the second one does not wait
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+    assert {n: signal.getsignal(n) for n in own} == own

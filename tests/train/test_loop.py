@@ -115,14 +115,16 @@ def test_pieces_are_those_that_the_run_has_kept(corpus, tmp_path, capsys):
     assert sizes == [320, 330]
     shown = capsys.readouterr().out
     assert "source vocabulary has 320 ids. It knows 100.0%" in shown
-    (dropped,) = re.findall(r"Dropped: (\d+) with more than 16 pieces", shown)
+    found = re.search(r"these, (\d+), (\d+) and (\d+) have at most 16", shown)
+    left = sum(map(int, found.groups()))
     long = [
         pair
         for pairs in corpus.pairs[:3]
         for pair in pairs
         if max(map(len, map(tokenize, pair, kept))) > 16
     ]
-    assert len(long) == int(dropped) > 0
+    whole = sum(map(len, corpus.pairs[:3]))
+    assert 0 < len(long) == whole - left
     assert not {*long} & {*others.pairs.train}
 
 
@@ -347,7 +349,7 @@ def test_weights_that_are_no_numbers_are_not_saved(corpus, tmp_path):
     assert folder.load_checkpoint()[1]["step"] == 3
 
 
-def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path):
+def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
     folder, trainer = RunFolder(tmp_path), make(corpus)
     told = loop.train(
         trainer, folder, chief=True, checkpoint_every=4, log_every=3
@@ -366,9 +368,11 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path):
     # As after a kill between the two writes.
     text = (tmp_path / "history.csv").read_text()
     (tmp_path / "history.csv").unlink()
+    capsys.readouterr()
     again = loop.train(
         make(corpus), folder, chief=True, checkpoint_every=4, log_every=3
     )
+    assert f"is finished: it has {last} steps" in capsys.readouterr().out
     assert again == history
     assert (tmp_path / "history.csv").read_text() == text
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -134,6 +135,8 @@ def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
     assert evaluate([str(begun)]) == 2
     assert "begun has no checkpoint yet" in capsys.readouterr().err
     shutil.copy(finished / "checkpoint", begun)
+    settings = json.loads((begun / "settings.json").read_text())
+    assert settings["corpus"] is None
     again, err = evaluated(capsys, begun)
     assert again == found
     assert "with the checkpoint of step 44." in err
@@ -154,7 +157,10 @@ def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
     assert rows[0]["reference"] == "La tasse rouge." and rows[0]["translation"]
     path.write_text("long\t" + "cup " * 9)
     assert evaluate([str(finished), str(path), "--columns=2,1"]) == 2
-    assert "no pair that is left" in capsys.readouterr().err
+    assert "no pair that is short enough" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        evaluate([str(finished), "--length-penalty=0"])
+    assert "--length-penalty needs a beam" in capsys.readouterr().err
     assert evaluate([str(tmp_path)]) == 2
     assert "is no run folder" in capsys.readouterr().err
 
@@ -283,7 +289,7 @@ def test_killed_and_told_to_leave_is_undisturbed_bit_for_bit(
     process = start(command(tmp_path / "killed", **options))
     begun = len(losses(tmp_path / "killed"))
     wait_until(lambda: len(losses(tmp_path / "killed")) > begun, process)
-    process.terminate()
+    process.send_signal(signal.SIGINT)  # SIGTERM is sent to workers below
     step = step_of_leaving(process)
     assert len(losses(tmp_path / "killed")) == step
     assert not (tmp_path / "killed" / "scores.json").exists()
