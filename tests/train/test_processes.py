@@ -192,7 +192,7 @@ def test_a_line_that_is_refused_does_not_end_the_others(translate_lines):
     assert status == 2
     assert out[0] == out[4] != "" and out[1:4] == [""] * 3
     assert "Line 2: A text must have 1 to 8 tokens. Received 9" in err
-    assert re.search(r"Line 4: .*byte 0xff in position 0", err)
+    assert "Line 4 is not UTF-8." in err
 
 
 def test_the_lines_of_a_file_are_translated_in_batches(translate_lines):
