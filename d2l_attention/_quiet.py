@@ -28,9 +28,7 @@ def in_command():
 def hold_stderr():
     """Hold back what is written to descriptor 2; replay it on an error.
 
-    Ctrl-C is no error.
-
-    Who sets `TF_CPP_MIN_LOG_LEVEL` to 0 wants to see it.
+    Ctrl-C is no error. Who sets `TF_CPP_MIN_LOG_LEVEL` to 0 wants to see all.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
         yield

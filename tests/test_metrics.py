@@ -24,6 +24,9 @@ def damaged(share, seed=0):
 def test_a_perfect_translation_has_100():
     assert bleu(REFERENCES, REFERENCES).score == pytest.approx(100)
     assert chrf(REFERENCES, REFERENCES).score == pytest.approx(100)
+    for n in range(1, 12):  # no rounding puts an end beyond the score
+        score = bleu(["a b c d e f"] * n, ["a b c d e f"] * n)
+        assert score.low <= score.score <= score.high <= 100
 
 
 def test_bleu_by_hand():

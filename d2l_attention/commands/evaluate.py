@@ -4,17 +4,21 @@ import argparse
 import json
 import sys
 
-from d2l_attention._quiet import hold_stderr
+from d2l_attention._atomic import write_whole
+from d2l_attention.commands import (
+    add_search_options,
+    find_devices,
+    search_options,
+)
 from d2l_attention.datasets.files import read_pairs
 from d2l_attention.train.results import (
     held_out_pairs,
     load_run,
     score,
-    write_translations,
+    translations_csv,
 )
 from d2l_attention.train.run_folder import RunError
 from d2l_attention.train.settings import two_columns
-import keras
 
 
 def main(arguments):
@@ -42,32 +46,21 @@ def main(arguments):
         type=two_columns,
         help="columns of the file with source and target (1,2)",
     )
-    parser.add_argument("--beam", type=int, default=1, help="width (1: greedy)")
-    parser.add_argument(
-        "--length-penalty",
-        type=float,
-        default=1.0,
-        help="of a beam; 0 prefers short translations (1)",
-    )
+    add_search_options(parser)
     parser.add_argument(
         "--translations", metavar="FILE", help="write them too, as CSV"
     )
     options = parser.parse_args(arguments)
-    if options.beam < 1:
-        parser.error(f"--beam must be at least 1. Received: {options.beam}")
-    if options.length_penalty != 1.0 and options.beam == 1:
-        parser.error("--length-penalty needs a beam, as in --beam 4")
-    with hold_stderr():  # TensorFlow logs when it first looks for devices
-        keras.distribution.list_devices()
+    search = search_options(parser, options)
+    find_devices()
     try:
         translator, what = load_run(options.run)
         pairs = _pairs(translator, options)
         print(f"Translating {len(pairs):,} with {what}.", file=sys.stderr)
-        found, scores = score(
-            translator, pairs, options.beam, options.length_penalty
-        )
+        found, scores = score(translator, pairs, **search)
         if options.translations:
-            write_translations(options.translations, pairs, found)
+            table = translations_csv(pairs, found)
+            write_whole(options.translations, table)
     except (OSError, ValueError, RunError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
@@ -79,8 +72,8 @@ def _pairs(translator, options):
     """The pairs to translate; those that are too long are counted."""
     if options.file is None:
         return held_out_pairs(options.run)
-    columns = options.columns and [int(x) for x in options.columns.split(",")]
-    pairs, fit = read_pairs(options.file, columns=columns, raw=True), []
+    pairs = read_pairs(options.file, columns=options.columns, raw=True)
+    fit = []
     for pair in pairs:
         try:
             translator.unknown_tokens(pair[0])

@@ -31,9 +31,9 @@ EPILOG = """\
 The run folder holds settings.json, the vocabularies, history.csv, a
 checkpoint, the weights of some epochs, and at the end model.keras,
 translations.csv, scores.json (BLEU and chrF with 95 % intervals) and
-alignment.png. The same command continues a run
-that was interrupted. Inside a cluster, give every machine the same command and
-a TF_CONFIG of its own; the run folder must be one that all of them can read.
+alignment.png. The same command continues a run that was interrupted. Inside a
+cluster, give every machine the same command and a TF_CONFIG of its own; the run
+folder must be one that all of them can read.
 """
 
 

@@ -7,9 +7,12 @@ import argparse
 from collections import Counter
 import sys
 
-from d2l_attention._quiet import hold_stderr
+from d2l_attention.commands import (
+    add_search_options,
+    find_devices,
+    search_options,
+)
 from d2l_attention.translator import draw, load_translator
-import keras
 
 
 def main(arguments):
@@ -27,21 +30,12 @@ def main(arguments):
     )
     parser.add_argument("run", help="the run folder")
     parser.add_argument("text", nargs="?", help="default: standard input")
-    parser.add_argument("--beam", type=int, default=1, help="width (1: greedy)")
-    parser.add_argument(
-        "--length-penalty",
-        type=float,
-        default=1.0,
-        help="of a beam; 0 prefers short translations (1)",
-    )
+    add_search_options(parser)
     parser.add_argument(
         "--heatmap", metavar="FILE", help="draw the alignment, .png or .html"
     )
     options = parser.parse_args(arguments)
-    if options.beam < 1:
-        parser.error(f"--beam must be at least 1. Received: {options.beam}")
-    if options.length_penalty != 1.0 and options.beam == 1:
-        parser.error("--length-penalty needs a beam, as in --beam 4")
+    search = search_options(parser, options)
     if options.heatmap:
         if not options.heatmap.endswith((".png", ".html")):
             parser.error(
@@ -50,9 +44,7 @@ def main(arguments):
             )
         if options.text is None:
             parser.error("--heatmap needs one text on the command line")
-    search = {"beam": options.beam, "length_penalty": options.length_penalty}
-    with hold_stderr():  # TensorFlow logs when it first looks for devices
-        keras.distribution.list_devices()
+    find_devices()
     try:
         translator = load_translator(options.run)
         if options.text is not None:

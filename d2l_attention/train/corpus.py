@@ -33,7 +33,7 @@ class Corpus:
     def __init__(self, settings, folder=None, verbose=0):
         self.pairs = load_pairs(
             settings.corpus,
-            columns=settings.column_numbers(),
+            columns=settings.columns,
             max_length=settings.max_length,
             num_pairs=settings.num_pairs,
             num_validation=settings.num_validation,

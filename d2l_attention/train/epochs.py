@@ -60,7 +60,7 @@ def final_weights(folder, trainer, history):
         history: Rows of the history.
 
     Returns:
-        List of arrays, in the order of `model.variables`; and a str.
+        Dict of name to array, as `by_name(model.variables)`; and a str.
 
     Raises:
         RunError: If the file of an epoch is damaged or missing.
@@ -77,10 +77,10 @@ def final_weights(folder, trainer, history):
     where = f"epoch {chosen[0]}"
     if len(chosen) > 1:
         where = f"epochs {chosen[0]} to {chosen[-1]}, averaged"
-    return [
-        np.mean([epoch[name] for epoch in epochs], axis=0).astype(x.dtype)
+    return {
+        name: np.mean([epoch[name] for epoch in epochs], 0).astype(x.dtype)
         for name, x in epochs[-1].items()
-    ], where
+    }, where
 
 
 def _load(folder, number):

@@ -1,18 +1,16 @@
 """The files of a finished run: model, vocabularies, scores and a picture."""
 
 import csv
-import io
 from pathlib import Path
 import tempfile
 
-from d2l_attention._atomic import write_whole
 from d2l_attention.datasets import DataError, SubwordVectorizer
 from d2l_attention.datasets.files import normalize
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.metrics import bleu, chrf, signatures
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.epochs import final_weights
-from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.run_folder import RunError, RunFolder, csv_bytes
 from d2l_attention.train.settings import load_settings
 from d2l_attention.train.trainer import by_name
 from d2l_attention.translator import (
@@ -58,13 +56,8 @@ def write_results(folder, trainer, history):
     """
     settings, corpus = trainer.settings, trainer.corpus
     # A plain copy, which does not need the strategy of the training.
-    sizes = (v.vocabulary_size() for v in corpus.vectorizers)
-    model = settings.make_model(*sizes)
-    shape = (None, settings.max_length)
-    model.build({"source": shape, "target": shape})
     weights, where = final_weights(folder, trainer, history)
-    for variable, value in zip(model.variables, weights, strict=True):
-        variable.assign(value)
+    model = _model(settings, corpus.vectorizers, weights)
     with tempfile.TemporaryDirectory() as beside:
         path = Path(beside) / "model.keras"
         model.save(path)
@@ -77,7 +70,7 @@ def write_results(folder, trainer, history):
         flush=True,
     )
     found, scores = score(translator, pairs)
-    write_translations(folder.path / "translations.csv", pairs, found)
+    folder.write("translations.csv", translations_csv(pairs, found))
     draw(translator, pairs[0][0], found[0], folder.path / "alignment.png")
     scores = {"parameters": model.count_params(), **scores}
     folder.write_json("scores.json", scores)
@@ -113,18 +106,10 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
     return found, {**scores, "signatures": signatures()}
 
 
-def write_translations(path, pairs, found):
-    """Write a CSV of sources, references and translations.
-
-    Raises:
-        OSError: If the file cannot be written; the old one stays.
-    """
-    text = io.StringIO(newline="")
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(("source", "reference", "translation"))
-    for (source, reference), translation in zip(pairs, found, strict=True):
-        table.writerow((source, reference, translation))
-    write_whole(path, text.getvalue().encode())
+def translations_csv(pairs, found):
+    """The content of a CSV file of sources, references and translations."""
+    rows = [(*pair, text) for pair, text in zip(pairs, found, strict=True)]
+    return csv_bytes(("source", "reference", "translation"), rows)
 
 
 def load_run(path):
@@ -151,11 +136,7 @@ def load_run(path):
     vectorizers, max_length = load_vectorizers(
         folder.path, folder.read_json("settings.json")
     )
-    model = settings.make_model(*(v.vocabulary_size() for v in vectorizers))
-    shape = (None, settings.max_length)
-    model.build({"source": shape, "target": shape})
-    for name, variable in by_name(model.variables).items():
-        variable.assign(arrays[name])
+    model = _model(settings, vectorizers, arrays)
     translator = Translator(model, vectorizers, max_length)
     return translator, f"the checkpoint of step {position['step']:,}"
 
@@ -188,3 +169,13 @@ def held_out_pairs(path):
             "Put it back, or name a file of pairs."
         ) from error
     return Corpus(settings, folder).pairs.test
+
+
+def _model(settings, vectorizers, arrays):
+    """The model of a run, with the weights of a dict of name to array."""
+    model = settings.make_model(*(v.vocabulary_size() for v in vectorizers))
+    shape = (None, settings.max_length)
+    model.build({"source": shape, "target": shape})
+    for name, variable in by_name(model.variables).items():
+        variable.assign(arrays[name])
+    return model

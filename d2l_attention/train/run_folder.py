@@ -18,6 +18,15 @@ NOT_COMPARED = ("corpus",)  # a path; the checksum says what it holds
 OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 
 
+def csv_bytes(columns, rows):
+    """The content of a CSV file with a header."""
+    text = io.StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows(rows)
+    return text.getvalue().encode()
+
+
 class RunError(Exception):
     """A run cannot begin, go on or be read. Nothing was overwritten."""
 
@@ -153,11 +162,7 @@ class RunFolder:
             ) from error
 
     def write_csv(self, name, columns, rows):
-        text = io.StringIO(newline="")
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(columns)
-        table.writerows(rows)
-        self.write(name, text.getvalue().encode())
+        self.write(name, csv_bytes(columns, rows))
 
     def save_checkpoint(self, arrays, position, name="checkpoint"):
         """Save the state of a run.

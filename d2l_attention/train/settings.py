@@ -42,7 +42,7 @@ class Settings:
     ffn_dim: int = 512
     dropout: float = 0.1
     corpus: str | None = None
-    columns: str | None = None
+    columns: list | None = None
     max_length: int = 16
     num_pairs: int | None = None
     num_validation: int = 1000
@@ -85,10 +85,6 @@ class Settings:
     def longest(self):
         """Longest sentence in ids: of pieces, a sentence has more."""
         return self.max_length * (PIECES_PER_TOKEN if self.subwords else 1)
-
-    def column_numbers(self):
-        """`columns` as two ints, or None."""
-        return self.columns and tuple(map(int, self.columns.split(",")))
 
     def share(self, workers):
         """Number of sentences of a global batch that each worker takes.
@@ -145,14 +141,13 @@ def _at_least(smallest, of=int, below=math.inf):
 
 
 def two_columns(text):
-    """A type for `argparse`: two columns, as in `2,4`."""
+    """A type for `argparse`: a list of two columns, written as `2,4`."""
     try:
-        files.check_columns([int(x) for x in text.split(",")])
+        return files.check_columns([int(x) for x in text.split(",")])
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"must look like 2,4: two numbers from 1. Received: {text}"
         ) from error
-    return text
 
 
 HELP = {

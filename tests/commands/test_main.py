@@ -53,9 +53,12 @@ def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch, capsys):
 
 
 TALKATIVE = """
-import runpy, sys, types
+import runpy, sys, types, warnings
+def say(_):
+    warnings.warn("something odd")
+    print("x" * 10**6)
 command = types.ModuleType("d2l_attention.commands.translate")
-command.main = lambda _: print("x" * 10**6) or 0
+command.main = say
 sys.modules[command.__name__] = command
 sys.argv[1:] = ["translate", "run"]
 runpy.run_module("d2l_attention", run_name="__main__")
@@ -68,5 +71,8 @@ def test_a_reader_that_has_read_enough_is_no_error():
     with subprocess.Popen(command, text=True, **pipes) as process:
         process.stdout.read(1)
         process.stdout.close()
-        assert "Traceback" not in process.stderr.read()
+        said = process.stderr.read()
+    assert "Traceback" not in said
+    # a warning is a line, without the code that warns
+    assert "\nWarning: something odd\n" in f"\n{said}" and "say" not in said
     assert process.returncode == 0

@@ -13,7 +13,7 @@ from d2l_attention.train.epochs import final_weights
 from d2l_attention.train.results import write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import Settings
-from d2l_attention.train.trainer import Trainer, _optimizer
+from d2l_attention.train.trainer import Trainer, _optimizer, by_name
 import keras
 import numpy as np
 import pytest
@@ -403,13 +403,14 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
     assert history[-1][:2] == [4, 4 * per_epoch] and len(after) == 4 * per_epoch
     weights, where = final_weights(folder, trainer, history)
     expected = [after[i * per_epoch - 1] for i in epochs]
-    place = [v.path for v in trainer.model.variables].index(kernel.path)
-    np.testing.assert_allclose(weights[place], np.mean(expected, 0), rtol=1e-6)
+    names = by_name(trainer.model.variables)
+    (name,) = (name for name, x in names.items() if x is kernel)
+    np.testing.assert_allclose(weights[name], np.mean(expected, 0), rtol=1e-6)
     assert [int(x) for x in re.findall("[0-9]+", where)] == (
         epochs if len(epochs) == 1 else [epochs[0], epochs[-1]]
     )
-    dtypes = [v.dtype for v in trainer.model.variables]
-    assert [str(x.dtype) for x in weights] == dtypes
+    dtypes = {name: x.dtype for name, x in names.items()}
+    assert {name: str(x.dtype) for name, x in weights.items()} == dtypes
     files = sorted(path.name for path in tmp_path.glob("epoch_*"))
     assert files == [f"epoch_000{i}" for i in (2, 3, 4)]
     again = make(corpus, **options)

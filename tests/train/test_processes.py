@@ -21,8 +21,10 @@ import time
 from d2l_attention.commands.evaluate import main as evaluate
 from d2l_attention.commands.train import main as train
 from d2l_attention.commands.translate import main as translate
+from d2l_attention.datasets import DataError
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.launch import LEFT, free_ports
+from d2l_attention.train.results import held_out_pairs
 from d2l_attention.train.run_folder import RunFolder
 from d2l_attention.train.settings import add_arguments, from_arguments
 from d2l_attention.train.trainer import Trainer
@@ -135,11 +137,14 @@ def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
     assert evaluate([str(begun)]) == 2
     assert "begun has no checkpoint yet" in capsys.readouterr().err
     shutil.copy(finished / "checkpoint", begun)
-    settings = json.loads((begun / "settings.json").read_text())
-    assert settings["corpus"] is None
     again, err = evaluated(capsys, begun)
     assert again == found
     assert "with the checkpoint of step 44." in err
+    settings = (begun / "settings.json").read_text()
+    moved = settings.replace('"corpus": null', '"corpus": "nowhere.tsv"')
+    (begun / "settings.json").write_text(moved)
+    with pytest.raises(DataError, match="nowhere.tsv, is not there any more"):
+        held_out_pairs(begun)
 
 
 def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
@@ -508,6 +513,17 @@ HEBREW = (
     "שלום לך",
     "בוא",
 )
+BY_HEART = {  # a training that learns 36 pairs
+    "max_length": 16,
+    "num_pairs": 36,
+    "num_validation": 2,
+    "num_test": 2,
+    "batch_size": 16,
+    "epochs": 100,
+    "dim": 32,
+    "learning_rate": 0.01,
+    "checkpoint_every": 100,
+}
 ENGLISH = ("a red cup", "i see you", "he drinks", "she walks", "hello", "come")
 
 
@@ -523,19 +539,7 @@ def test_other_scripts_train_and_translate(
         for b, d in zip(sources, ENGLISH, strict=True)
     ]
     corpus.write_text("\n".join(lines), encoding="utf-8")
-    options = {
-        "corpus": corpus,
-        "max_length": 16,
-        "num_pairs": 36,
-        "num_validation": 2,
-        "num_test": 2,
-        "batch_size": 16,
-        "epochs": 100,
-        "dim": 32,
-        "learning_rate": 0.01,
-        "min_frequency": 1,
-        "checkpoint_every": 100,
-    }
+    options = {**BY_HEART, "corpus": corpus, "min_frequency": 1}
     assert train(options_of(command(tmp_path / "run", **options))) == 0
     capsys.readouterr()
     found = losses(tmp_path / "run")
@@ -558,20 +562,7 @@ def test_subwords_come_back_as_people_write(sources, command, tmp_path, capsys):
         for b, d in zip(sources, ENGLISH, strict=True)
     ]
     corpus.write_text("\n".join(lines), encoding="utf-8")
-    options = {
-        "corpus": corpus,
-        "columns": "2,1",
-        "subwords": 400,
-        "max_length": 16,
-        "num_pairs": 36,
-        "num_validation": 2,
-        "num_test": 2,
-        "batch_size": 16,
-        "epochs": 100,
-        "dim": 32,
-        "learning_rate": 0.01,
-        "checkpoint_every": 100,
-    }
+    options = {**BY_HEART, "corpus": corpus, "columns": "2,1", "subwords": 400}
     run = tmp_path / "run"
     assert train(options_of(command(run, **options))) == 0
     capsys.readouterr()

