@@ -30,6 +30,8 @@ class Transformer(Seq2Seq):
             and residuals.
         max_length: Positive int, longest source and longest target; decoding
             reserves a cache of this many keys and values.
+        normalize_first: Whether each sublayer reads a normalized input
+            ("pre-norm"), instead of normalizing after each residual.
 
     Call arguments:
         inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
@@ -76,6 +78,7 @@ class Transformer(Seq2Seq):
         *,
         dropout=0.0,
         max_length=256,
+        normalize_first=False,
         **kwargs,
     ):
         super().__init__(
@@ -92,6 +95,7 @@ class Transformer(Seq2Seq):
             "ffn_dim", 4 * dim if ffn_dim is None else ffn_dim
         )
         self.max_length = check_positive("max_length", max_length)
+        self.normalize_first = normalize_first
         self.encoder = self._stack(TransformerEncoder, "encoder")
         self.decoder = self._stack(TransformerDecoder, "decoder")
 
@@ -103,6 +107,7 @@ class Transformer(Seq2Seq):
             self.ffn_dim,
             dropout=self.dropout,
             max_length=self.max_length,
+            normalize_first=self.normalize_first,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -159,4 +164,5 @@ class Transformer(Seq2Seq):
             "num_heads": self.num_heads,
             "ffn_dim": self.ffn_dim,
             "max_length": self.max_length,
+            "normalize_first": self.normalize_first,
         }

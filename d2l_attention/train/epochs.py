@@ -51,13 +51,13 @@ def keep_epoch(folder, trainer, history):
         (folder.path / NAME.format(old)).unlink(missing_ok=True)
 
 
-def final_weights(folder, trainer, history):
+def final_weights(folder, settings, history):
     """The weights that a run ends with, and where they are from.
 
     Args:
         folder: `RunFolder`.
-        trainer: `Trainer`, after the last step.
-        history: Rows of the history.
+        settings: `Settings`.
+        history: Rows of the history, up to the last step.
 
     Returns:
         Dict of name to array, as `by_name(model.variables)`; and a str.
@@ -65,13 +65,13 @@ def final_weights(folder, trainer, history):
     Raises:
         RunError: If the file of an epoch is damaged or missing.
     """
-    number, final = len(validation_losses(history)), trainer.settings.final
-    if final == "last":
+    number = len(validation_losses(history))
+    if settings.final == "last":
         chosen = [number]
-    elif final == "best":
+    elif settings.final == "best":
         chosen = [best_epoch(history)]
     else:
-        first = max(1, number + 1 - trainer.settings.average)
+        first = max(1, number + 1 - settings.average)
         chosen = list(range(first, number + 1))
     epochs = [_load(folder, i) for i in chosen]
     where = f"epoch {chosen[0]}"

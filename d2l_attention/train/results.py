@@ -56,13 +56,13 @@ def write_results(folder, trainer, history):
     """
     settings, corpus = trainer.settings, trainer.corpus
     # A plain copy, which does not need the strategy of the training.
-    weights, where = final_weights(folder, trainer, history)
-    model = _model(settings, corpus.vectorizers, weights)
+    weights, where = final_weights(folder, settings, history)
+    translator = make_translator(settings, corpus.vectorizers, weights)
+    model = translator.model
     with tempfile.TemporaryDirectory() as beside:
         path = Path(beside) / "model.keras"
         model.save(path)
         folder.write("model.keras", path.read_bytes())
-    translator = Translator(model, corpus.vectorizers, settings.longest())
     pairs = corpus.pairs.test
     print(
         f"Translating {len(pairs):,} test sentences with the weights of "
@@ -133,11 +133,10 @@ def load_run(path):
     if found is None:
         raise RunError(f"{folder.path} has no checkpoint yet.")
     arrays, position = found
-    vectorizers, max_length = load_vectorizers(
+    vectorizers, _ = load_vectorizers(
         folder.path, folder.read_json("settings.json")
     )
-    model = _model(settings, vectorizers, arrays)
-    translator = Translator(model, vectorizers, max_length)
+    translator = make_translator(settings, vectorizers, arrays)
     return translator, f"the checkpoint of step {position['step']:,}"
 
 
@@ -171,11 +170,21 @@ def held_out_pairs(path):
     return Corpus(settings, folder).pairs.test
 
 
-def _model(settings, vectorizers, arrays):
-    """The model of a run, with the weights of a dict of name to array."""
+def make_translator(settings, vectorizers, arrays):
+    """The translator of some weights of a run.
+
+    Args:
+        settings: `Settings`.
+        vectorizers: Pair of vectorizers.
+        arrays: Dict of name to array, as `by_name(model.variables)`; others
+            may be among them.
+
+    Returns:
+        `Translator`.
+    """
     model = settings.make_model(*(v.vocabulary_size() for v in vectorizers))
     shape = (None, settings.max_length)
     model.build({"source": shape, "target": shape})
     for name, variable in by_name(model.variables).items():
         variable.assign(arrays[name])
-    return model
+    return Translator(model, vectorizers, settings.longest())

@@ -41,6 +41,7 @@ class Settings:
     num_heads: int = 4
     ffn_dim: int = 512
     dropout: float = 0.1
+    normalize_first: bool = False
     corpus: str | None = None
     columns: list | None = None
     max_length: int = 16
@@ -109,6 +110,7 @@ class Settings:
             options = {
                 "num_heads": self.num_heads,
                 "ffn_dim": self.ffn_dim,
+                "normalize_first": self.normalize_first,
                 # A translation may be longer than any training sentence.
                 "max_length": 2 * self.longest() + 10,
             }
@@ -157,6 +159,8 @@ HELP = {
     "num_heads": "heads (transformer)",
     "ffn_dim": "width of the position-wise nets (transformer)",
     "dropout": "rate of dropout",
+    "normalize_first": "normalize what each sublayer reads, not what follows "
+    "it: pre-norm (transformer)",
     "corpus": "tab-separated text; plain, gzipped or zipped; or "
     "download:fra-eng (default: the shipped corpus)",
     "columns": "columns of the source and the target (default: 1,2)",

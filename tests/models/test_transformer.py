@@ -132,6 +132,22 @@ def test_a_stack_decodes_step_by_step_as_all_at_once(
     )
 
 
+def test_a_model_that_normalizes_first(tmp_path):
+    model = make(normalize_first=True, dropout=0.1)
+    assert model.encoder.norm is not None and model.decoder.norm is not None
+    assert all(b.normalize_first for b in model.encoder.blocks)
+    logits = to_numpy(model(INPUTS))
+    assert np.abs(logits - to_numpy(make()(INPUTS))).max() > 0.01
+    state, found = model.start(SOURCE), []
+    for token in TARGET.T:
+        one, state = model.step(token, state)
+        found.append(to_numpy(one))
+    np.testing.assert_allclose(np.stack(found, 1), logits, atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(INPUTS)), logits)
+
+
 def test_word_order_matters():
     model = make()
     swapped = SOURCE[:, [1, 0, 2, 3, 4, 5]]

@@ -401,7 +401,7 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
     history = loop.train(trainer, folder, **arguments)
     per_epoch = corpus.steps_per_epoch
     assert history[-1][:2] == [4, 4 * per_epoch] and len(after) == 4 * per_epoch
-    weights, where = final_weights(folder, trainer, history)
+    weights, where = final_weights(folder, trainer.settings, history)
     expected = [after[i * per_epoch - 1] for i in epochs]
     names = by_name(trainer.model.variables)
     (name,) = (name for name, x in names.items() if x is kernel)
@@ -418,4 +418,4 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
     assert loop.train(again, folder, **arguments) == history
     (tmp_path / f"epoch_000{epochs[0]}").unlink()
     with pytest.raises(RunError, match=f"epoch_000{epochs[0]}.* missing"):
-        final_weights(folder, trainer, history)
+        final_weights(folder, trainer.settings, history)
