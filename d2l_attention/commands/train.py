@@ -23,17 +23,21 @@ from d2l_attention.train.launch import (
 from d2l_attention.train.loop import ToldToLeave, train
 from d2l_attention.train.results import write_results, write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
-from d2l_attention.train.settings import add_arguments, from_arguments
+from d2l_attention.train.settings import (
+    add_arguments,
+    at_least,
+    from_arguments,
+)
 from d2l_attention.train.trainer import Trainer
 import tensorflow as tf
 
 EPILOG = """\
-The run folder holds settings.json, the vocabularies, history.csv, a
-checkpoint, the weights of some epochs, and at the end model.keras,
-translations.csv, scores.json (BLEU and chrF with 95 % intervals) and
-alignment.png. The same command continues a run that was interrupted. Inside a
-cluster, give every machine the same command and a TF_CONFIG of its own; the run
-folder must be one that all of them can read.
+The run folder holds settings.json, the vocabularies, history.csv,
+learning_curves.png, a checkpoint, the weights of some epochs, and at the end
+model.keras, translations.csv, scores.json (BLEU and chrF with 95 % intervals)
+and alignment.png. The same command continues a run that was interrupted.
+Inside a cluster, give every machine the same command and a TF_CONFIG of its
+own; the run folder must be one that all of them can read.
 """
 
 
@@ -53,24 +57,26 @@ def main(arguments):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", help="the run folder; made if there is none")
-    parser.add_argument(
-        "--workers", type=int, default=1, help="processes on this machine (1)"
-    )
+    counts = {
+        "workers": (1, 1, "processes on this machine"),
+        "checkpoint-every": (1, 200, "steps between two checkpoints"),
+        "log-every": (1, 50, "steps between two lines of the log"),
+        "samples": (0, 3, "sentences to translate and show after an epoch"),
+    }
+    for name, (smallest, default, does) in counts.items():
+        parser.add_argument(
+            f"--{name}",
+            type=at_least(smallest),
+            default=default,
+            help=f"{does} (%(default)s)",
+        )
     parser.add_argument(
         "--oversubscribe",
         action="store_true",
         help="start more workers than this machine has cores",
     )
-    parser.add_argument(
-        "--checkpoint-every", type=int, default=200, help="steps (200)"
-    )
-    parser.add_argument("--log-every", type=int, default=50, help="steps (50)")
     add_arguments(parser)
     options = parser.parse_args(arguments)
-    for name in ("workers", "checkpoint_every", "log_every"):
-        if getattr(options, name) < 1:
-            option = name.replace("_", "-")
-            parser.error(f"--{option} must be at least 1")
     settings = from_arguments(options)
     folder = RunFolder(options.run)
     try:
@@ -148,6 +154,7 @@ def _train(trainer, folder, options, chief):
                 chief=chief,
                 checkpoint_every=options.checkpoint_every,
                 log_every=options.log_every,
+                samples=options.samples,
             )
     except ToldToLeave as told:
         if chief:

@@ -9,6 +9,7 @@ from d2l_attention.heatmaps.capture import (
     AttentionRecorder,
     get_attention_weights,
 )
+from d2l_attention.heatmaps.curves import plot_learning_curves
 from d2l_attention.heatmaps.describe import describe_attention
 from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.gradients import (
@@ -62,6 +63,7 @@ __all__ = [
     "plot_attention",
     "plot_attention_grid",
     "plot_entropy",
+    "plot_learning_curves",
     "read_pharaoh",
     "show_heatmaps",
     "view_attention",

@@ -10,6 +10,7 @@ from d2l_attention.train.epochs import (
     out_of_patience,
 )
 from d2l_attention.train.progress import Progress
+from d2l_attention.train.report import Report
 from d2l_attention.train.run_folder import RunError
 import numpy as np
 
@@ -18,6 +19,7 @@ COLUMNS = (
     "step",
     "loss",
     "validation_loss",
+    "learning_rate",
     "tokens_per_second",
 )
 
@@ -26,7 +28,7 @@ class ToldToLeave(Exception):
     """A worker was told to leave. All have stopped; the chief has saved."""
 
 
-def train(trainer, folder, *, chief, checkpoint_every, log_every):
+def train(trainer, folder, *, chief, checkpoint_every, log_every, samples=0):
     """Train from the last checkpoint, or from the beginning, to the end.
 
     Args:
@@ -36,6 +38,8 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
         checkpoint_every: Int, steps between two checkpoints.
         log_every: Int, steps between two rows of the history. A row holds
             the mean loss since the row before.
+        samples: Int, sentences of the validation split that are translated
+            and shown after each epoch.
 
     Returns:
         List of the rows of `history.csv`, in the order of `COLUMNS`.
@@ -70,7 +74,7 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
             file=sys.stderr,
         )
     tokens, started = 0, time.perf_counter()
-    saved = first
+    saved, report = first, Report(folder, trainer, samples)
 
     def stop(where, what):
         """All workers stop here: they see the same loss and weights."""
@@ -109,19 +113,22 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every):
             if len(losses) >= log_every or epoch_ends:
                 seconds = time.perf_counter() - started
                 mean, speed = float(np.mean(losses)), round(tokens / seconds)
-                progress.log(done, mean, speed)
+                rate = trainer.learning_rate()
+                progress.log(done, mean, rate, speed)
                 epoch, validation = 1 + step // per_epoch, ""
                 if epoch_ends:
                     validation = from_chief(
                         trainer.strategy,
                         trainer.validation_loss() if chief else None,
                     )
-                history.append([epoch, done, mean, validation, speed])
+                history.append([epoch, done, mean, validation, rate, speed])
                 if epoch_ends and chief:
                     keep_epoch(folder, trainer, history)
+                    report.draw(history)
                     progress.write(
                         f"Epoch {epoch} of {epochs}: loss {mean:.3f}, "
-                        f"validation loss {validation:.3f}"
+                        f"validation loss {validation:.3f}",
+                        *report.samples(),
                     )
                 losses.clear()
                 tokens, started = 0, time.perf_counter()

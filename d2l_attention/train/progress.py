@@ -31,16 +31,16 @@ class Progress:
     def __exit__(self, *_):
         self.bar.close()
 
-    def log(self, step, loss, speed):
-        """Show a step, the mean loss and the tokens a second."""
-        shown = f"loss {loss:.3f}, {speed:,} tokens/s"
+    def log(self, step, loss, rate, speed):
+        """Show a step, the mean loss, the learning rate, and the speed."""
+        shown = f"loss {loss:.3f}, rate {rate:.2g}, {speed:,} tokens/s"
         if self.bar.disable:
             self.write(f"Step {step:,} of {self.last:,}: {shown}")
         self.bar.set_postfix_str(shown, refresh=False)
         self.bar.update(step - self.bar.n)
 
-    def write(self, line):
-        """Write a line, above the bar if there is one."""
+    def write(self, *lines):
+        """Write lines, above the bar if there is one."""
         if not self.quiet:
-            tqdm.write(line, file=sys.stdout)
+            tqdm.write("\n".join(lines), file=sys.stdout)
             sys.stdout.flush()

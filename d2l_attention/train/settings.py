@@ -124,7 +124,7 @@ class Settings:
         )
 
 
-def _at_least(smallest, of=int, below=math.inf):
+def at_least(smallest, of=int, below=math.inf):
     """A type for `argparse`: numbers from `smallest` to below `below`."""
 
     def number(text):
@@ -195,13 +195,13 @@ HELP = {
 def add_arguments(parser):
     """Add one option for each setting to an `ArgumentParser`."""
     numbers = {
-        "dropout": _at_least(0.0, float, below=1.0),
-        "learning_rate": _at_least(0.0, float),
-        "warmup_steps": _at_least(0),
-        "warmup_share": _at_least(0.0, float, below=1.0),
-        "label_smoothing": _at_least(0.0, float, below=1.0),
-        "seed": _at_least(0, below=2**32),
-        "subwords": _at_least(300),
+        "dropout": at_least(0.0, float, below=1.0),
+        "learning_rate": at_least(0.0, float),
+        "warmup_steps": at_least(0),
+        "warmup_share": at_least(0.0, float, below=1.0),
+        "label_smoothing": at_least(0.0, float, below=1.0),
+        "seed": at_least(0, below=2**32),
+        "subwords": at_least(300),
     }
     choices = {
         "model": sorted(MODELS),
@@ -227,7 +227,7 @@ def add_arguments(parser):
         elif name == "columns":
             kind["type"] = two_columns
         elif name != "corpus":
-            kind["type"] = numbers.get(name, _at_least(1))
+            kind["type"] = numbers.get(name, at_least(1))
         parser.add_argument(option, **kind)
 
 

@@ -106,6 +106,10 @@ class Trainer:
         arrays = (v.numpy() for v in self.variables().values())
         return all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
 
+    def learning_rate(self):
+        """Float, the learning rate of the next step."""
+        return float(self.optimizer.learning_rate)
+
     def step(self, source, target):
         """Train on one global batch.
 

@@ -24,6 +24,7 @@ SMALL = {
     "learning-rate": 0.01,  # so that 44 steps teach it to write a word
     "log-every": 1,
     "checkpoint-every": 5,
+    "samples": 0,
 }
 
 

@@ -14,8 +14,10 @@ from d2l_attention.train.results import write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import Settings
 from d2l_attention.train.trainer import Trainer, _optimizer, by_name
+from d2l_attention.translator import Translator
 import keras
 import numpy as np
+from PIL import Image
 import pytest
 import tensorflow as tf
 
@@ -375,6 +377,55 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
     assert f"is finished: it has {last} steps" in capsys.readouterr().out
     assert again == history
     assert (tmp_path / "history.csv").read_text() == text
+
+
+def test_after_an_epoch_it_shows_its_curves_and_translations(
+    corpus, tmp_path, capsys
+):
+    """And learns no less for it: the losses are those without."""
+    arguments = {"chief": True, "checkpoint_every": 4, "log_every": 3}
+    losses, learned = [], {}
+    for samples in (0, 2):
+        trainer, folder = make(corpus), RunFolder(tmp_path / f"{samples}")
+        folder.path.mkdir()
+        history = loop.train(trainer, folder, **arguments, samples=samples)
+        losses.append([row[:5] for row in history])
+        learned[samples] = trainer
+        shown = capsys.readouterr().out
+        assert shown.count(" → ") == 2 * samples
+    assert losses[0] == losses[1]
+    pairs = corpus.pairs.validation[:2]
+    translator = Translator(
+        learned[0].model, corpus.vectorizers, SETTINGS.max_length
+    )
+    found = translator.translate([source for source, _ in pairs])
+    for (source, target), text in zip(pairs, found, strict=True):
+        assert f"\n  {source} → {text} [{target}]\n" in shown
+    picture = (tmp_path / "2" / "learning_curves.png").read_bytes()
+    assert picture == (tmp_path / "0" / "learning_curves.png").read_bytes()
+    with Image.open(io.BytesIO(picture)) as image:
+        assert image.width > image.height > 400
+
+
+def test_the_history_tells_the_learning_rate(corpus, tmp_path):
+    trainer = make(corpus, warmup_steps=4)
+
+    def step(source, target):
+        trainer.optimizer.iterations.assign_add(1)
+        return 1.0
+
+    trainer.step = step
+    history = loop.train(
+        trainer,
+        RunFolder(tmp_path),
+        chief=True,
+        checkpoint_every=99,
+        log_every=2,
+    )
+    rates = [row[4] for row in history]
+    assert rates[:2] == pytest.approx([1e-3, 2e-3])  # steps 2 and 4
+    assert rates[2:] == sorted(rates[2:], reverse=True)
+    assert rates[-1] == pytest.approx(0.01 * 2e-3)
 
 
 @pytest.mark.parametrize(
