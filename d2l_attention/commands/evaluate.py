@@ -10,7 +10,7 @@ from d2l_attention.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.datasets.files import read_pairs
+from d2l_attention.datasets.files import named, read_pairs
 from d2l_attention.train.results import (
     held_out_pairs,
     load_run,
@@ -18,7 +18,7 @@ from d2l_attention.train.results import (
     translations_csv,
 )
 from d2l_attention.train.run_folder import RunError
-from d2l_attention.train.settings import two_columns
+from d2l_attention.train.settings import one_or_two_files, two_columns
 
 
 def main(arguments):
@@ -39,7 +39,9 @@ def main(arguments):
     parser.add_argument(
         "file",
         nargs="?",
-        help="pairs in two columns (default: the test split of the run)",
+        type=one_or_two_files,
+        help="pairs in two columns, or two files with aligned lines, as in "
+        "test.en,test.fr (default: the test split of the run)",
     )
     parser.add_argument(
         "--columns",
@@ -87,5 +89,6 @@ def _pairs(translator, options):
             file=sys.stderr,
         )
     if not fit:
-        raise ValueError(f"{options.file} has no pair that is short enough.")
+        name = named(options.file)
+        raise ValueError(f"{name} has no pair that is short enough.")
     return fit

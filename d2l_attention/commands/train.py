@@ -6,6 +6,11 @@ import os
 import sys
 
 from d2l_attention.datasets import DataError
+from d2l_attention.train.beginning import (
+    file_options,
+    load_beginning,
+    run_options,
+)
 from d2l_attention.train.cluster import (
     LOST,
     make_strategy,
@@ -75,8 +80,17 @@ def main(arguments):
         action="store_true",
         help="start more workers than this machine has cores",
     )
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="settings in TOML or JSON; options on the command line go before",
+    )
     add_arguments(parser)
-    options = parser.parse_args(arguments)
+    try:
+        options = _parse(parser, arguments)
+    except RunError as error:
+        print(f"RunError: {error}", file=sys.stderr)
+        return 2
     settings = from_arguments(options)
     folder = RunFolder(options.run)
     try:
@@ -113,6 +127,18 @@ def main(arguments):
         folder.close()
 
 
+def _parse(parser, arguments):
+    """The options; what they leave open, a file and another run may say."""
+    options, others = parser.parse_args(arguments), []
+    if options.settings:
+        others = file_options(options.settings)
+        options = parser.parse_args([*others, *arguments])
+    if options.resume_from:
+        others = [*run_options(options.run, options.resume_from), *others]
+        options = parser.parse_args([*others, *arguments])
+    return options
+
+
 def _work(settings, identity, folder, options, addresses, index):
     """Train as one worker; the exit status."""
     if threads := os.environ.get("D2L_ATTENTION_THREADS"):
@@ -120,8 +146,13 @@ def _work(settings, identity, folder, options, addresses, index):
         tf.config.threading.set_intra_op_parallelism_threads(int(threads))
     try:
         strategy = make_strategy(addresses, index)
-        corpus = Corpus(settings, folder, verbose=int(index == 0))
+        verbose = int(index == 0)
+        beginning = load_beginning(settings, folder, verbose)
+        vectorizers = beginning and beginning.vectorizers
+        corpus = Corpus(settings, folder, vectorizers, verbose)
         trainer = Trainer(settings, corpus, strategy)
+        if beginning:
+            trainer.begin_with(beginning.model)
         if index == 0:
             folder.open(identity)
             write_vocabularies(folder, corpus.vectorizers)

@@ -5,15 +5,12 @@ where it can, the line. A download is written beside its place and renamed
 once its checksum is right, so an older file is never lost.
 """
 
-from contextlib import contextmanager
-import gzip
-import io
-from pathlib import Path, PurePosixPath
+import itertools
+from pathlib import Path
 import re
 import unicodedata
-import zipfile
-import zlib
 
+from d2l_attention.datasets.lines import DataError, read_lines
 import regex
 
 # name → (address, checksum). manythings.org serves only its newest edition.
@@ -26,21 +23,12 @@ DOWNLOADS = {
     ),
 }
 
-# Bounds of memory, whatever an archive unpacks to.
-MAX_BYTES = 500_000_000  # of text; more is refused
-MAX_LINE = 10_000  # characters; a longer line is unusable
-
 # Punctuation, but for the marks inside words: apostrophes, hyphens, the
 # Catalan dot and the Hebrew geresh; and each Chinese or Japanese character.
 _TOKEN = regex.compile(
     r"[[\p{P}--[\p{Pc}'\-‐‑·־׳״]][\p{Han}\u3040-\u30ff]]", regex.VERSION1
 )
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
-_NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
-
-
-class DataError(ValueError):
-    """A file of parallel text cannot be used as it is."""
 
 
 def is_token(character):
@@ -73,11 +61,12 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
     lines are skipped. A terminal shows how far a large file has been read.
 
     Args:
-        path: A text file, plain, gzipped or in a zip; or `"download:NAME"`.
+        path: A text file, plain, gzipped or in a zip; `"download:NAME"`; or a
+            pair of files: line i of the second translates line i of the first.
         max_bad_share: Float, share of unusable lines that is tolerated. They
             are skipped, and a warning gives their numbers.
         columns: Two positive ints, the columns of the source and the target,
-            counted from 1; None = the first two.
+            counted from 1; None = the first two. Only of one file.
         raw: Whether to return the text as people wrote it, with single
             spaces.
 
@@ -87,30 +76,88 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
     Raises:
         DataError: If the file cannot be read, holds more than 500 MB of text,
             has too many unusable lines, or if the first of three columns or
-            more holds only numbers and `columns` is None.
+            more holds only numbers and `columns` is None; or if two files
+            have different numbers of lines.
         FileNotFoundError: If there is no file.
     """
-    if str(path).startswith("download:"):
-        path = download(str(path).removeprefix("download:"))
-    one, two = check_columns(columns)
     pairs, bad, bad_line = [], [], ""
-    spell, numbered = clean if raw else normalize, columns is None
-    for number, line in _read_lines(Path(path)):
-        cells = line.split("\t")
-        pair = tuple(spell(x) for i in (one, two) for x in cells[i - 1 : i])
+    spell = clean if raw else normalize
+    numbered = columns is None and not isinstance(path, list | tuple)
+    for number, line, cells in _rows(path, columns):
+        pair = tuple(map(spell, cells))
         if len(pair) == 2 and all(pair) and "\0" not in line:
             pairs.append(pair)
-            numbered = numbered and len(cells) > 2 and cells[0].isdecimal()
+            numbered = numbered and line.count("\t") > 1
+            numbered = numbered and pair[0].isdecimal()
         elif line.strip():
             bad.append(number)
             bad_line = bad_line or line[:60]
-    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, one, two)
+    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, columns)
     if numbered:
         raise DataError(
             f"The first column of {path} holds only numbers. Say which columns "
             "are the sentences, as in `--columns 2,4`."
         )
     return pairs
+
+
+def _rows(path, columns):
+    """Number and text of each line, and its cells of source and target."""
+    if not isinstance(path, list | tuple):
+        one, two = (x - 1 for x in check_columns(columns))
+        for number, line in read_lines(local(path)):
+            cells = line.split("\t")
+            yield number, line, [cells[i] for i in (one, two) if i < len(cells)]
+        return
+    if columns is not None:
+        raise DataError(
+            f"Two files have no columns to choose. Received: {columns} for "
+            f"{named(path)}."
+        )
+    source, target = (read_lines(local(one)) for one in path)
+    for one, two in itertools.zip_longest(source, target):
+        if one is None or two is None:
+            ended, last = (
+                (path[0], two[0]) if one is None else (path[1], one[0])
+            )
+            raise DataError(
+                f"The lines of {named(path)} do not belong together: {ended} "
+                f"ends before line {last}."
+            )
+        cells = [one[1], two[1]]
+        yield one[0], "\t".join(cells), cells
+
+
+def local(path):
+    """`pathlib.Path` of a file, which is downloaded if that is asked for."""
+    if str(path).startswith("download:"):
+        return download(str(path).removeprefix("download:"))
+    return Path(path)
+
+
+def named(path):
+    """The name of a corpus, of one file or two, in a message."""
+    return (
+        " and ".join(map(str, path))
+        if isinstance(path, list | tuple)
+        else str(path)
+    )
+
+
+def one_or_two(text):
+    """A path, or a list of two: `train.en,train.fr` are aligned files.
+
+    Raises:
+        ValueError: If there are more than two.
+    """
+    if "," not in text or Path(text).exists():
+        return text
+    paths = text.split(",")
+    if len(paths) != 2 or not all(paths):
+        raise ValueError(
+            f"One file, or two with a comma between. Received: {text}"
+        )
+    return paths
 
 
 def check_columns(columns, number=None):
@@ -170,121 +217,27 @@ def download(name, folder=None, downloads=None):
     return Path(path)
 
 
-def _read_lines(path):
-    """The number and the text of each line, in bounded memory."""
-    from tqdm import tqdm
-
-    with (
-        path.open("rb") as file,
-        _unpacked(file, path) as content,
-        # bad bytes become surrogates, which no UTF-8 holds
-        io.TextIOWrapper(content, "utf-8-sig", "surrogateescape") as text,
-        tqdm(
-            desc=f"Reading {path.name}",
-            total=path.stat().st_size,
-            unit="B",
-            unit_scale=True,
-            delay=2,
-            leave=False,
-            disable=None,  # unless standard error is a terminal
-        ) as bar,
-    ):
-        for number, line in enumerate(_whole_lines(text), 1):
-            if strange := re.search("[\udc80-\udcff]", line):
-                raise DataError(
-                    f"{path} is not UTF-8: line {number} holds the byte "
-                    f"0x{ord(strange[0]) - 0xDC00:02x}. Save it as UTF-8, with "
-                    "an editor or with `iconv -f OLD_ENCODING -t UTF-8`."
-                )
-            yield number, line
-            if number % 1000 == 0:
-                bar.update(file.tell() - bar.n)
-
-
-def _whole_lines(text):
-    """Lines without their ends; one too long is cut, and ends in NUL."""
-    while line := text.readline(MAX_LINE):
-        rest = line
-        while len(rest) == MAX_LINE and not rest.endswith("\n"):
-            rest = text.readline(MAX_LINE)
-            line = line[:100] + "\0"
-        if text.buffer.tell() > MAX_BYTES:
-            raise DataError(
-                f"{text.buffer.name} holds more than {MAX_BYTES:,} bytes of "
-                "text. Take a part of it."
-            )
-        yield line.removesuffix("\n")
-
-
-@contextmanager
-def _unpacked(file, path):
-    """The content of an open file, or of the one text in an archive."""
-    start = file.read(4)
-    file.seek(0)
-    packed = zipfile.is_zipfile(file)
-    file.seek(0)
-    try:
-        if packed:
-            with zipfile.ZipFile(file) as archive:
-                with archive.open(_text_in(archive, path)) as content:
-                    yield content
-        elif start.startswith(b"PK"):
-            raise zipfile.BadZipFile("its directory is missing")
-        elif start.startswith(b"\x1f\x8b"):
-            with gzip.open(file) as content:
-                yield content
-        else:
-            yield file
-    except (
-        zipfile.BadZipFile,
-        gzip.BadGzipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,  # an unknown method of compression
-        RuntimeError,  # the archive has a password
-    ) as error:
-        raise DataError(
-            f"{path} is a damaged archive, or cannot be read: {error}"
-        ) from error
-
-
-def _text_in(archive, path):
-    """The name of the one text in an archive that is no note about it."""
-    names = archive.namelist()
-    for name in names:
-        inside = PurePosixPath(name.replace("\\", "/"))
-        if inside.is_absolute() or ".." in inside.parts:
-            raise DataError(f"{path} holds a path that escapes it: {name!r}.")
-    texts = [
-        name
-        for name in names
-        if name.endswith((".txt", ".tsv"))
-        and not _NOTE.match(PurePosixPath(name).name)
-    ]
-    if len(texts) != 1:
-        raise DataError(
-            f"{path} must hold one .txt or .tsv file. Received: {names}. "
-            "Unpack it, and name the file."
-        )
-    return texts[0]
-
-
-def _report_bad_lines(path, bad, first, num_good, max_bad_share, one, two):
+def _report_bad_lines(path, bad, first, num_good, max_bad_share, columns):
     """Warn of the unusable lines, or refuse the file if they are too many."""
     import warnings
 
+    name = named(path)
     if not bad:
         if not num_good:
-            raise DataError(f"{path} is empty.")
+            raise DataError(f"{name} is empty.")
         return
     total = num_good + len(bad)
     some = ", ".join(map(str, bad[:5]))
     some += " …" if len(bad) > 5 else ""
-    message = f"{path}: {len(bad)} of {total} lines are not pairs (line {some})"
+    message = f"{name}: {len(bad)} of {total} lines are not pairs (line {some})"
     if len(bad) > max_bad_share * total:
+        needed = "text in both files"
+        if not isinstance(path, list | tuple):
+            one, two = check_columns(columns)
+            needed = f"text in columns {one} and {two}, and tabs between "
+            needed += "columns (not commas)"
         raise DataError(
             f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
-            f"needs text in columns {one} and {two}, and tabs between columns "
-            f"(not commas). Line {bad[0]} begins with {first!r}."
+            f"needs {needed}. Line {bad[0]} begins with {first!r}."
         )
     warnings.warn(f"{message}; skipped.", stacklevel=3)

@@ -6,6 +6,7 @@ from d2l_attention.datasets.corpus import read_corpus
 from d2l_attention.datasets.files import (
     DataError,
     check_columns,
+    named,
     normalize,
     read_pairs,
 )
@@ -24,6 +25,7 @@ class Pairs(NamedTuple):
 def load_pairs(
     path=None,
     *,
+    test_path=None,
     columns=None,
     max_length=16,
     num_pairs=None,
@@ -38,16 +40,20 @@ def load_pairs(
 
     Args:
         path: None for the shipped corpus; a tab-separated file (two columns
-            or more; plain, gzipped or zipped); or `"download:fra-eng"`.
+            or more; plain, gzipped or zipped); two files with aligned lines;
+            or `"download:fra-eng"`.
+        test_path: One file or two, like `path`. All its pairs within
+            `max_length` are the test, in its order, in place of pairs that
+            are drawn; its sources are in no other split.
         columns: Two positive ints, the columns of the source and the target,
-            counted from 1; None = the first two.
+            counted from 1; None = the first two. Only of single files.
         max_length: Int, longest sentence in tokens, on either side. The long
             test has the pairs above it, up to twice as long.
         num_pairs: Int, number of pairs within `max_length` to use, drawn at
             random; None = all.
         num_validation: Int, number of source sentences for validation.
-        num_test: Int, number of source sentences for the test, and the
-            largest number for the long test.
+        num_test: Int, number of source sentences for the test (without
+            `test_path`), and the largest number for the long test.
         max_bad_share: Float, share of unusable lines that is tolerated.
         seed: Int, decides which pairs are drawn, and which sentence goes into
             which split.
@@ -58,17 +64,69 @@ def load_pairs(
             why, and how many each split has; 0 prints nothing.
 
     Returns:
-        `Pairs(train, validation, test, long_test)`. Validation and tests
-        have one target for each source, the first of the file.
+        `Pairs(train, validation, test, long_test)`. Validation and the
+        tests that are drawn have one target for each source, the first of the
+        file.
 
     Raises:
         DataError: If the file is unusable or too small for the splits.
     """
-    if path is None:
-        one, two = check_columns(columns, 2)
-        read = [(row[one - 1], row[two - 1]) for row in read_corpus()]
-    else:
-        read = read_pairs(path, max_bad_share, columns, raw=True)
+    test = None
+    read = _read(path, columns, max_bad_share)
+    if test_path is not None:
+        two_files = isinstance(test_path, list | tuple)
+        test = _read(test_path, None if two_files else columns, max_bad_share)
+        held_back = {normalize(source) for source, _ in test}
+        others = [p for p in read if normalize(p[0]) not in held_back]
+        if verbose:
+            print(
+                f"The test is {named(test_path)}. Its sources are those of "
+                f"{len(read) - len(others):,} other pairs, which are left out."
+            )
+        read, num_test = others, 0
+    splits, dropped = _split(
+        read, max_length, num_pairs, num_validation, num_test, seed, raw
+    )
+    if test is not None:
+        splits = splits._replace(**_by_length(test, max_length, raw))
+        if not splits.test:
+            raise DataError(
+                f"No pair of {named(test_path)} has at most "
+                f"max_length={max_length} tokens on either side."
+            )
+    if verbose:
+        train, validation, test, long_test = map(len, splits)
+        print(
+            f"Read {len(read):,} pairs. Dropped: {dropped}\n"
+            f"Left: {train:,} to train on, {validation:,} to validate, "
+            f"{test:,} to test. Of the longer ones, {long_test:,} are a test "
+            "of their own."
+        )
+    return splits
+
+
+def _read(path, columns, max_bad_share):
+    """The pairs of a file, or of the shipped corpus, as people wrote them."""
+    if path is not None:
+        return read_pairs(path, max_bad_share, columns, raw=True)
+    one, two = check_columns(columns, 2)
+    return [(row[one - 1], row[two - 1]) for row in read_corpus()]
+
+
+def _by_length(test, max_length, raw):
+    """The short pairs of a test file, and the longer ones, in its order."""
+    splits = {"test": [], "long_test": []}
+    for pair in test:
+        tokens = tuple(map(normalize, pair))
+        length = max(len(side.split()) for side in tokens)
+        if length <= 2 * max_length:
+            split = "test" if length <= max_length else "long_test"
+            splits[split].append(pair if raw else tokens)
+    return splits
+
+
+def _split(read, max_length, num_pairs, num_validation, num_test, seed, raw):
+    """`Pairs` of what was read, and a str that counts what was dropped."""
     written = {}
     for pair in read:
         written.setdefault(tuple(map(normalize, pair)), pair)
@@ -116,16 +174,10 @@ def load_pairs(
     )
     if raw:
         splits = Pairs(*([written[pair] for pair in x] for x in splits))
-    if verbose:
-        further = len(drawn) - len(splits.train) - end_test
-        print(
-            f"Read {len(read):,} pairs. Dropped: "
-            f"{len(read) - len(pairs):,} that occur twice, "
-            f"{len(pairs) - len(short):,} with more than {max_length} tokens, "
-            f"{len(short) - len(drawn):,} not drawn, {further:,} further "
-            "translations of sources that are held back.\n"
-            f"Left: {len(splits.train):,} to train on, {num_validation:,} to "
-            f"validate, {num_test:,} to test. Of the longer ones, "
-            f"{len(splits.long_test):,} are a test of their own."
-        )
-    return splits
+    further = len(drawn) - len(splits.train) - end_test
+    return splits, (
+        f"{len(read) - len(pairs):,} that occur twice, "
+        f"{len(pairs) - len(short):,} with more than {max_length} tokens, "
+        f"{len(short) - len(drawn):,} not drawn, {further:,} further "
+        "translations of sources that are held back."
+    )

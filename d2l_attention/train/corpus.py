@@ -1,7 +1,8 @@
 """The sentence pairs of a run as ids, and the order of the batches."""
 
+import dataclasses
+
 from d2l_attention.datasets import (
-    SubwordVectorizer,
     learn_subwords,
     load_pairs,
     make_vectorizers,
@@ -9,8 +10,8 @@ from d2l_attention.datasets import (
     tokenize,
 )
 from d2l_attention.datasets.pairs import Pairs
-from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.train.run_folder import RunError
+from d2l_attention.translator import load_vectorizers
 import numpy as np
 
 UNKNOWN = 1  # the id of `[UNK]`
@@ -22,7 +23,9 @@ class Corpus:
 
     Args:
         settings: `Settings`.
-        folder: `RunFolder` with the pieces that the run has learned, or None.
+        folder: `RunFolder` with the vocabularies of the run, or None.
+        vectorizers: Pair of the vectorizers to use; None takes those of the
+            folder, or makes new ones.
         verbose: 1 prints what was read, and what the vocabularies hold.
 
     Raises:
@@ -30,9 +33,10 @@ class Corpus:
         RunError: If the training pairs do not fill one batch.
     """
 
-    def __init__(self, settings, folder=None, verbose=0):
+    def __init__(self, settings, folder=None, vectorizers=None, verbose=0):
         self.pairs = load_pairs(
             settings.corpus,
+            test_path=settings.test_corpus,
             columns=settings.columns,
             max_length=settings.max_length,
             num_pairs=settings.num_pairs,
@@ -42,13 +46,9 @@ class Corpus:
             raw=bool(settings.subwords),
             verbose=verbose,
         )
+        self.vectorizers = vectorizers or self._vectorizers(settings, folder)
         if settings.subwords:
-            self.vectorizers = self._pieces(settings, folder)
             self.pairs = self._without_long(settings.longest(), verbose)
-        else:
-            self.vectorizers = make_vectorizers(
-                self.pairs.train, settings.vocab_size, settings.min_frequency
-            )
         self.train, self.validation = (
             pairs_to_ids(pairs, self.vectorizers, settings.longest())
             for pairs in (self.pairs.train, self.pairs.validation)
@@ -65,18 +65,23 @@ class Corpus:
                 f"Received: {len(self.pairs.train)} pairs."
             )
 
-    def _pieces(self, settings, folder):
-        """The vectorizers that the run has kept, or newly learned ones."""
-        if settings.vocab_size:
+    def _vectorizers(self, settings, folder):
+        """Those that the run has kept, or newly made ones."""
+        size, train = settings.vocab_size, self.pairs.train
+        if settings.subwords and size:
             raise RunError(
                 "--vocab-size limits words, and --subwords pieces of words. "
-                f"Give only one. Received: {settings.vocab_size} and "
-                f"{settings.subwords}"
+                f"Give only one. Received: {size} and {settings.subwords}"
             )
-        kept = [folder and folder.read(name) for name in SUBWORD_FILES]
-        if all(kept):
-            return tuple(map(SubwordVectorizer, kept))
-        return learn_subwords(self.pairs.train, settings.subwords)
+        if folder and (settings.subwords or settings.resume_from):
+            kept = dataclasses.asdict(settings)
+            try:
+                return load_vectorizers(folder.path, kept)[0]
+            except FileNotFoundError:  # a new run
+                pass
+        if settings.subwords:
+            return learn_subwords(train, settings.subwords)
+        return make_vectorizers(train, size, settings.min_frequency)
 
     def _without_long(self, longest, verbose):
         """The pairs that have at most so many pieces on both sides."""

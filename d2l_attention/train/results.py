@@ -5,7 +5,7 @@ from pathlib import Path
 import tempfile
 
 from d2l_attention.datasets import DataError, SubwordVectorizer
-from d2l_attention.datasets.files import normalize
+from d2l_attention.datasets.files import named, normalize
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.metrics import bleu, chrf, signatures
 from d2l_attention.train.corpus import Corpus
@@ -164,7 +164,8 @@ def held_out_pairs(path):
         folder.check(settings.identity())
     except FileNotFoundError as error:
         raise DataError(
-            f"The corpus of {path}, {settings.corpus}, is not there any more. "
+            f"The corpus of {path}, {named(settings.corpus)}, is not there any "
+            "more. "
             "Put it back, or name a file of pairs."
         ) from error
     return Corpus(settings, folder).pairs.test

@@ -14,7 +14,8 @@ import filelock
 import numpy as np
 
 LOCK, HOLDER = ".lock", ".holder"
-NOT_COMPARED = ("corpus",)  # a path; the checksum says what it holds
+# Paths; a checksum says what they hold.
+NOT_COMPARED = ("corpus", "test_corpus")
 OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 
 

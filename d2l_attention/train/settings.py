@@ -42,7 +42,8 @@ class Settings:
     ffn_dim: int = 512
     dropout: float = 0.1
     normalize_first: bool = False
-    corpus: str | None = None
+    corpus: str | list | None = None
+    test_corpus: str | list | None = None
     columns: list | None = None
     max_length: int = 16
     num_pairs: int | None = None
@@ -64,18 +65,18 @@ class Settings:
     seed: int = 0
     mixed_precision: str | None = None
     xla: bool = False
+    resume_from: str | None = None
 
     def identity(self):
-        """Dict of the settings, with a checksum of the corpus file.
+        """Dict of the settings, with a checksum of each file of a corpus.
 
-        The checksum names the corpus; its path is kept for people to read.
+        The checksums name the corpus; its path is kept for people to read.
         """
-        path = self.corpus or corpus_path()
-        if str(path).startswith("download:"):
-            path = files.download(str(path).removeprefix("download:"))
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {**dataclasses.asdict(self), "corpus_sha256": digest}
+        return {
+            **dataclasses.asdict(self),
+            "corpus_sha256": _digest(self.corpus or str(corpus_path())),
+            "test_corpus_sha256": _digest(self.test_corpus),
+        }
 
     def warmup(self, steps):
         """Number of steps up to the peak, of a training of so many."""
@@ -124,6 +125,16 @@ class Settings:
         )
 
 
+def _digest(path):
+    """The SHA-256 of a file, or the two of a list; None of None."""
+    if path is None:
+        return None
+    if isinstance(path, list):
+        return [_digest(one) for one in path]
+    with open(files.local(path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def at_least(smallest, of=int, below=math.inf):
     """A type for `argparse`: numbers from `smallest` to below `below`."""
 
@@ -152,6 +163,14 @@ def two_columns(text):
         ) from error
 
 
+def one_or_two_files(text):
+    """A type for `argparse`: a path, or a list of two, `train.en,train.fr`."""
+    try:
+        return files.one_or_two(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 HELP = {
     "model": "which model to train",
     "dim": "features D of embeddings and states",
@@ -161,13 +180,16 @@ HELP = {
     "dropout": "rate of dropout",
     "normalize_first": "normalize what each sublayer reads, not what follows "
     "it: pre-norm (transformer)",
-    "corpus": "tab-separated text; plain, gzipped or zipped; or "
-    "download:fra-eng (default: the shipped corpus)",
+    "corpus": "tab-separated text; plain, gzipped or zipped; two files with "
+    "aligned lines, as in train.en,train.fr; or download:fra-eng (default: the "
+    "shipped corpus)",
+    "test_corpus": "the test, in files like those of --corpus; its sources "
+    "are not trained on (default: --num-test pairs, drawn at random)",
     "columns": "columns of the source and the target (default: 1,2)",
     "max_length": "longest sentence, in tokens, on either side",
     "num_pairs": "number of pairs to use, drawn at random (default: all)",
     "num_validation": "source sentences kept for validation",
-    "num_test": "source sentences kept for the test",
+    "num_test": "source sentences kept for the test; not with --test-corpus",
     "vocab_size": "largest number of token ids on either side (default: all)",
     "subwords": "learn pieces of words, at most so many on either side, in "
     "place of words; at least 300, and --min-frequency has no part in it "
@@ -189,6 +211,8 @@ HELP = {
     "seed": "seed of the splits, the weights, the order and dropout",
     "mixed_precision": "compute in half precision (GPU)",
     "xla": "compile with XLA",
+    "resume_from": "run folder whose model the training begins with; its "
+    "settings are the defaults",
 }
 
 
@@ -226,7 +250,9 @@ def add_arguments(parser):
             kind["choices"] = choices[name]
         elif name == "columns":
             kind["type"] = two_columns
-        elif name != "corpus":
+        elif name in ("corpus", "test_corpus"):
+            kind["type"] = one_or_two_files
+        elif name != "resume_from":
             kind["type"] = numbers.get(name, at_least(1))
         parser.add_argument(option, **kind)
 

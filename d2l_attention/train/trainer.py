@@ -101,6 +101,15 @@ class Trainer:
         for name, variable in variables.items():
             variable.assign(arrays[name])
 
+    def begin_with(self, model):
+        """Take the weights of a model of the same sizes."""
+        for variable, value in zip(
+            self.model.trainable_variables,
+            model.trainable_variables,
+            strict=True,
+        ):
+            variable.assign(value)
+
     def is_finite(self):
         """Whether no variable has become NaN or infinite."""
         arrays = (v.numpy() for v in self.variables().values())

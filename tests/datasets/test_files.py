@@ -11,11 +11,12 @@ import tracemalloc
 import warnings
 import zipfile
 
-from d2l_attention.datasets import files
+from d2l_attention.datasets import lines
 from d2l_attention.datasets.files import (
     DataError,
     download,
     normalize,
+    one_or_two,
     read_pairs,
 )
 from hypothesis import given
@@ -116,6 +117,66 @@ def test_a_column_of_numbers_is_no_language(tmp_path):
     assert len(read_pairs(path)) == 2
 
 
+@pytest.fixture
+def aligned(tmp_path):
+    """Two files whose lines belong together, of 300 pairs."""
+    sides = zip(*(line.split("\t") for line in LINES), strict=True)
+    paths = [tmp_path / "train.en", tmp_path / "train.fr.gz"]
+    texts = ["\n".join(side).encode() for side in sides]
+    paths[0].write_bytes(texts[0])
+    paths[1].write_bytes(gzip.compress(texts[1]))
+    return paths
+
+
+def test_two_aligned_files_are_pairs(aligned, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(LINES))
+    assert read_pairs(aligned) == read_pairs(path)
+    assert read_pairs([str(x) for x in aligned], raw=True)[7] == (
+        "go 7 .",
+        "va 7 !",
+    )
+    turned = read_pairs(aligned[::-1])
+    assert turned == [pair[::-1] for pair in read_pairs(path)]
+
+
+def test_a_line_that_is_empty_in_both_files_is_no_pair(aligned):
+    for path in aligned:
+        path.write_text("one\n\n  \nthree \tfour\n")
+    expected = [("one", "one"), ("three four", "three four")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_pairs(aligned) == expected
+    aligned[0].write_text("one\ntwo\n\nthree\n")
+    with pytest.raises(DataError, match=r"1 of 3.*line 2.*text in both files"):
+        read_pairs(aligned)
+
+
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_files_of_different_length_do_not_belong_together(aligned, shorter):
+    short, long = aligned[shorter], aligned[1 - shorter]
+    short.write_text("one\ntwo\n")
+    long.write_text("one\ntwo\nthree\nfour\n")
+    with pytest.raises(DataError, match=f"{short.name} ends before line 3"):
+        read_pairs(aligned)
+
+
+def test_two_files_have_no_columns(aligned):
+    with pytest.raises(DataError, match=r"no columns.*\(2, 1\).*train.en and"):
+        read_pairs(aligned, columns=(2, 1))
+
+
+def test_two_files_have_a_comma_between_them(tmp_path):
+    assert one_or_two("pairs.tsv") == "pairs.tsv"
+    assert one_or_two("a.en,b.fr") == ["a.en", "b.fr"]
+    with_comma = tmp_path / "a,b"
+    with_comma.write_text("")
+    assert one_or_two(str(with_comma)) == str(with_comma)
+    for text in ("a,b,c", "a,"):
+        with pytest.raises(ValueError, match=f"two with a comma.*{text}"):
+            one_or_two(text)
+
+
 def test_memory_is_bounded_whatever_an_archive_holds(tmp_path, monkeypatch):
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -127,7 +188,7 @@ def test_memory_is_bounded_whatever_an_archive_holds(tmp_path, monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5_000_000
-    monkeypatch.setattr(files, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(lines, "MAX_BYTES", 1_000_000)
     with pytest.raises(DataError, match="more than 1,000,000 bytes of text"):
         read_pairs(path)
 

@@ -157,6 +157,43 @@ def test_every_pair_that_was_read_is_accounted_for(tmp_path, capsys):
     assert total == twice + long + undrawn + further + train + sum(held)
 
 
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_test_of_ones_own_is_not_trained_on(raw, tmp_path, capsys):
+    """Every pair of it, in its order, even one that stands there twice."""
+    path = write_pairs(tmp_path / "pairs.txt", 50)
+    own = tmp_path / "test.txt"
+    lines = ["Sentence 3\tone", "new\ttwo", "Sentence 3\tone", "a b c d e\tf"]
+    lines += ["a b c d e f g h i\tmore than twice as long"]
+    own.write_text("\n".join(lines))
+    options = {"max_length": 4, "num_validation": 10, "num_test": 20}
+    pairs = load_pairs(path, test_path=own, **options, raw=raw, verbose=1)
+    capital = "Sentence 3" if raw else "sentence 3"
+    assert pairs.test == [(capital, "one"), ("new", "two"), (capital, "one")]
+    assert pairs.long_test == [("a b c d e", "f")]
+    others = [s for split in pairs[:2] for s, _ in split]
+    assert len(pairs.validation) == 10 and len(pairs.train) == 2 * 39
+    assert "sentence 3" not in others and len({*others}) == 49
+    out = capsys.readouterr().out
+    assert f"test is {own}. Its sources are those of 2 other pairs" in out
+    assert "Left: 78 to train on, 10 to validate, 3 to test" in out
+    own.write_text(lines[3])
+    with pytest.raises(DataError, match="test.txt has at most max_length=4 "):
+        load_pairs(path, test_path=own, **options)
+
+
+def test_columns_of_two_files_are_those_of_neither(tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", 50)
+    own = [tmp_path / "test.en", tmp_path / "test.fr"]
+    for one in own:
+        one.write_text("one\ntwo\n")
+    options = {"num_validation": 10, "num_test": 10}
+    pairs = load_pairs(path, test_path=own, columns=(2, 1), **options)
+    assert pairs.test == [("one", "one"), ("two", "two")]
+    assert pairs.train[0][0].startswith("phrase")
+    with pytest.raises(DataError, match="have no columns"):
+        load_pairs(own, columns=(2, 1), **options)
+
+
 def test_columns_turn_the_corpus_round():
     there = load_pairs(max_length=8, num_validation=9, num_test=9).train
     back = load_pairs(

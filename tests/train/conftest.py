@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+from d2l_attention.commands.train import main as train
 import pytest
 
 SMALL = {
@@ -40,6 +41,20 @@ def command():
         return [*program, str(run), *words]
 
     return make
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture
+def finished(command, runs):
+    """The folder of a finished run, made in this process."""
+    run = runs / "one"
+    if not (run / "scores.json").exists():
+        assert train(command(run)[4:]) == 0
+    return run
 
 
 @pytest.fixture

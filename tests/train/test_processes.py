@@ -42,19 +42,6 @@ def options_of(command):
     return command[4:]
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture
-def finished(command, runs):
-    run = runs / "one"
-    if not (run / "scores.json").exists():
-        assert train(options_of(command(run))) == 0
-    return run
-
-
 def test_two_workers_lose_what_one_loses(
     command, finish, finished, losses, runs
 ):

@@ -1,0 +1,219 @@
+"""What a run begins with: settings of a file, and the model of another run."""
+
+import csv
+import json
+import re
+import shutil
+
+from d2l_attention.commands.evaluate import main as evaluate
+from d2l_attention.commands.train import main as train
+from d2l_attention.train.beginning import file_options, load_beginning
+from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.results import held_out_pairs
+from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.settings import Settings, load_settings
+from d2l_attention.translator import load_translator
+import numpy as np
+import pytest
+
+BESIDE = ["--samples=0", "--checkpoint-every=5"]
+
+
+def settings_in(run):
+    return json.loads((run / "settings.json").read_text())
+
+
+def weights_of(run):
+    return [np.array(x) for x in load_translator(run).model.trainable_variables]
+
+
+@pytest.mark.parametrize(
+    ("given", "differ"),
+    [
+        # nothing is learned at this rate: the weights are those of the other
+        (["--learning-rate=0", "--epochs=1"], {"learning_rate", "epochs"}),
+        (["--max-length=6", "--seed=3"], {"max_length", "seed"}),
+    ],
+)
+def test_a_run_begins_with_another_and_its_settings(
+    given, differ, finished, losses, tmp_path, capsys
+):
+    run = tmp_path / "more"
+    words = [str(run), f"--resume-from={finished}", *given, *BESIDE]
+    assert train(words) == 0
+    out, err = capsys.readouterr()
+    assert f"the weights of {finished}: the finished run." in out
+    assert ("trained on sentences that are held back" in err) == (
+        "seed" in differ
+    )
+    here, there = settings_in(run), settings_in(finished)
+    assert {x for x in here if here[x] != there[x]} == {*differ, "resume_from"}
+    for name in ("source_vocabulary.txt", "target_vocabulary.txt"):
+        assert (run / name).read_bytes() == (finished / name).read_bytes()
+    pairs = list(zip(weights_of(run), weights_of(finished), strict=True))
+    same = all((a == b).all() for a, b in pairs)
+    assert same == ("learning_rate" in differ)
+    assert losses(run)[0] < 0.8 * losses(finished)[0]
+
+
+def test_it_goes_on_when_the_first_run_is_gone(finished, tmp_path, capsys):
+    first, run = tmp_path / "first", tmp_path / "more"
+    shutil.copytree(finished, first)
+    words = [str(run), f"--resume-from={first}", "--epochs=1", *BESIDE]
+    assert train(words) == 0
+    shutil.rmtree(first)
+    before = (run / "history.csv").read_bytes()
+    for name in ("model.keras", "translations.csv"):
+        (run / name).unlink()
+    pairs = held_out_pairs(run)  # of the corpus
+    assert pairs == held_out_pairs(finished)
+    capsys.readouterr()
+    assert train(words) == 0
+    assert "is finished: it has 22 steps" in capsys.readouterr().out
+    assert (run / "history.csv").read_bytes() == before
+    assert (run / "model.keras").exists()
+
+
+def test_pieces_are_those_of_the_first_run(command, tmp_path):
+    """Also where the text to go on with has other characters."""
+    corpus = tmp_path / "pairs.tsv"
+    corpus.write_text(
+        "\n".join(f"go {i} ő\tva {i} ő" for i in range(300)), encoding="utf-8"
+    )
+    first, run = tmp_path / "first", tmp_path / "more"
+    assert train(command(first, subwords=400, epochs=1)[4:]) == 0
+    words = [str(run), f"--resume-from={first}", f"--corpus={corpus}"]
+    words += ["--num-pairs=250", *BESIDE]
+    assert train(words) == 0
+    for name in ("source_subwords.model", "target_subwords.model"):
+        assert (run / name).read_bytes() == (first / name).read_bytes()
+    settings = load_settings(RunFolder(run))
+    assert settings.subwords == 400 and settings.corpus == str(corpus)
+    again = Corpus(settings, RunFolder(run)).vectorizers[0]
+    assert again.model == (first / "source_subwords.model").read_bytes()
+
+
+def test_a_run_that_has_not_finished_will_do(finished, tmp_path, capsys):
+    first = tmp_path / "first"
+    shutil.copytree(finished, first)
+    (first / "model.keras").unlink()
+    settings = Settings(**{**without_checksums(first), "resume_from": first})
+    folder = RunFolder(tmp_path / "more")
+    found = load_beginning(settings, folder, verbose=1)
+    assert "the checkpoint of step 44" in capsys.readouterr().out
+    for a, b in zip(
+        found.model.trainable_variables, weights_of(finished), strict=True
+    ):
+        np.testing.assert_array_equal(np.array(a), b)
+
+
+def without_checksums(run):
+    found = settings_in(run)
+    return {k: v for k, v in found.items() if not k.endswith("sha256")}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--resume-from={one}", "--dim=32"], "dim=32 here, 16 there"),
+        (["--resume-from={one}", "--subwords=400"], "subwords=400 here, None"),
+        (["--resume-from={here}/none"], "none is no run folder"),
+        (["--resume-from={here}/more"], "names another folder"),
+        (["--settings={here}/none.toml"], "Could not read .*none.toml"),
+    ],
+)
+def test_what_cannot_begin_is_refused_and_leaves_nothing(
+    words, told, finished, tmp_path, capsys
+):
+    words = [word.format(one=finished, here=tmp_path) for word in words]
+    assert train([str(tmp_path / "more"), *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("RunError: ") and err.count("\n") == 1
+    assert re.search(told, err)
+    assert not (tmp_path / "more").exists()
+
+
+TOML = """
+model = "rnnsearch"
+dim = 24
+learning-rate = 0.5
+batch_by_length = false
+columns = [2, 1]
+corpus = ["a.en", "a.fr"]
+"""
+
+
+def test_a_file_of_settings_is_a_command_line(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML)
+    expected = {
+        "--model=rnnsearch",
+        "--dim=24",
+        "--learning-rate=0.5",
+        "--no-batch-by-length",
+        "--columns=2,1",
+        "--corpus=a.en,a.fr",
+    }
+    assert {*file_options(path)} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.toml", "dims = 3", "no setting: dims. The settings are model, dim"),
+        ("a.toml", "dim = ", "Could not read"),
+        ("a.json", '{"dim": 3', "Could not read"),
+        ("a.json", "[3]", "names and values"),
+    ],
+)
+def test_a_file_that_holds_no_settings_is_refused(
+    name, content, told, tmp_path
+):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(RunError, match=told):
+        file_options(path)
+
+
+def test_the_settings_of_a_run_make_the_same_run(finished, tmp_path, capsys):
+    """And the command line goes before the file."""
+    run = tmp_path / "again"
+    words = [f"--settings={finished / 'settings.json'}", "--epochs=1", *BESIDE]
+    assert train([str(run), *words]) == 0
+    expected = {**settings_in(finished), "epochs": 1}
+    assert settings_in(run) == expected
+    (tmp_path / "bad.json").write_text('{"dim": 0}')
+    with pytest.raises(SystemExit):
+        train([str(run), f"--settings={tmp_path / 'bad.json'}"])
+    assert "--dim: must be at least 1. Received: 0" in capsys.readouterr().err
+
+
+def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):
+    """From the files to the scores."""
+    pairs = [(f"go {i} now", f"va {i}") for i in range(200)]
+    sides = zip(*pairs, strict=True)
+    for name, side in zip(("a.en", "a.fr"), sides, strict=True):
+        (tmp_path / name).write_text("\n".join(side))
+    own = tmp_path / "test.tsv"
+    own.write_text("Go 7 now\tva 7\nstop\thalte\nstop\tva")
+    corpus = f"{tmp_path / 'a.en'},{tmp_path / 'a.fr'}"
+    run = tmp_path / "run"
+    options = {"corpus": corpus, "test_corpus": own, "num_pairs": 190}
+    options |= {"min_frequency": 1, "epochs": 1, "batch_size": 16}
+    assert train(command(run, **options)[4:]) == 0
+    assert "Left: 150 to train on, 40 to validate, 3 to test" in (
+        capsys.readouterr().out
+    )
+    found = settings_in(run)
+    assert found["corpus"] == corpus.split(",")
+    digests = [*found["corpus_sha256"], found["test_corpus_sha256"]]
+    assert [len(x) for x in digests] == [64, 64, 64] and len({*digests}) == 3
+    with (run / "translations.csv").open(newline="") as file:
+        sources = [row["source"] for row in csv.DictReader(file)]
+    assert sources == ["go 7 now", "stop", "stop"]
+    assert evaluate([str(run), corpus]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["sentences"] == 200 and "Left out" not in err
+    own.write_text("stop\thalte")  # another test is another run
+    assert train(command(run, **options)[4:]) == 2
+    assert "test_corpus_sha256: " in capsys.readouterr().err
