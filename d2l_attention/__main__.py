@@ -10,6 +10,8 @@ COMMANDS = {
     "train": "train a translator, with one worker or several",
     "evaluate": "score a run with BLEU and chrF",
     "translate": "translate with a trained run",
+    "demo": "show a page that translates with a run",
+    "export": "write a run as a SavedModel for TensorFlow",
 }
 
 

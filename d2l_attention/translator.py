@@ -85,15 +85,27 @@ class Translator:
                 if `beam` is not positive.
         """
         source = self._ids(texts)  # (N, S), S = max_length
-        search = beam, length_penalty
-        if search not in self._decoders:  # each is compiled once
-            self._decoders[search] = self._decoder(*search)
-        ids = self._decoders[search].predict(
+        ids = self.decoder(beam, length_penalty).predict(
             source, batch_size=batch_size, verbose=0
         )  # (N, T), T = max_length + 8
         return ids_to_text(ids, self.vectorizers[1])
 
-    def _decoder(self, beam, length_penalty):
+    def decoder(self, beam=1, length_penalty=1.0):
+        """The `GreedyDecoder` or `BeamDecoder` that `translate` uses.
+
+        Args:
+            beam: Positive int, width of the beam; 1 is greedy search.
+            length_penalty: Float, as in `BeamDecoder`.
+
+        Raises:
+            ValueError: If `beam` is not positive.
+        """
+        search = beam, length_penalty
+        if search not in self._decoders:  # each is compiled once
+            self._decoders[search] = self._make_decoder(*search)
+        return self._decoders[search]
+
+    def _make_decoder(self, beam, length_penalty):
         vocabulary = self.vectorizers[1].get_vocabulary()
         options = (
             self.model,
