@@ -15,7 +15,6 @@ from d2l_attention.translator import load_vectorizers
 import numpy as np
 
 UNKNOWN = 1  # the id of `[UNK]`
-POOL = 100  # batches that are sorted by length together
 
 
 class Corpus:
@@ -57,7 +56,6 @@ class Corpus:
             self._print_coverage()
         self.seed = settings.seed
         self.batch_size = settings.batch_size
-        self.by_length = settings.batch_by_length
         self.steps_per_epoch = len(self.pairs.train) // self.batch_size
         if self.steps_per_epoch == 0:
             raise RunError(
@@ -126,27 +124,11 @@ class Corpus:
             yield step, tuple(ids[chosen] for ids in self.train)
 
     def _order(self, epoch):
-        """The rows of each batch of an epoch, `(steps, batch_size)`.
-
-        By length: pairs of about the same length make a batch. Each pool of
-        shuffled pairs is sorted and cut. Then the batches are shuffled, and
-        the pairs in each.
-        """
+        """The rows of each batch of an epoch, `(steps, batch_size)`."""
         rng = np.random.default_rng([self.seed, epoch])
         order = rng.permutation(len(self.pairs.train))
         order = order[: self.steps_per_epoch * self.batch_size]
-        if self.by_length:
-            pool = POOL * self.batch_size
-            order = np.concatenate(
-                [
-                    by_length(self.train, order[i : i + pool])
-                    for i in range(0, len(order), pool)
-                ]
-            )
-        batches = order.reshape(-1, self.batch_size)
-        if self.by_length:  # workers take parts of about the same length
-            batches = rng.permutation(rng.permuted(batches, axis=1))
-        return batches
+        return order.reshape(-1, self.batch_size)
 
     def _print_coverage(self):
         """What the vocabularies hold, and the share of tokens they know."""
@@ -161,9 +143,3 @@ class Corpus:
                 f"{known[0]:.1%} of the tokens to train on, and "
                 f"{known[1]:.1%} of those to validate."
             )
-
-
-def by_length(split, rows):
-    """Some rows of a split, those with the shortest longer side first."""
-    lengths = [(ids[rows] != 0).sum(1) for ids in split]
-    return rows[np.argsort(np.maximum(*lengths), kind="stable")]

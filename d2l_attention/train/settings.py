@@ -54,7 +54,6 @@ class Settings:
     min_frequency: int = 2
     epochs: int = 10
     batch_size: int = 64
-    batch_by_length: bool = True
     learning_rate: float = 2e-3
     warmup_steps: int = 300
     warmup_share: float | None = None
@@ -197,7 +196,6 @@ HELP = {
     "min_frequency": "rarer tokens become [UNK]",
     "epochs": "passes over the training pairs",
     "batch_size": "sentences in a global batch, which all workers share",
-    "batch_by_length": "make batches of sentences that are about as long",
     "learning_rate": "peak of the learning rate",
     "warmup_steps": "steps up to the peak; from there a cosine leads down",
     "warmup_share": "the same as a share of all steps, in place of the number",

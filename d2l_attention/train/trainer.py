@@ -4,17 +4,20 @@
     gradient = Σ over workers of the gradient of the worker's part
 
 Every worker draws the same order of the pairs and takes its part of each
-batch. So the number of workers does not change what a run learns.
+batch. So the number of workers does not change what a run learns. Nor does the
+order within a part, so a worker computes its part in groups of sentences that
+are about as long: they have little padding.
 """
 
 import re
 
 from d2l_attention._quiet import hold_stderr
-from d2l_attention.train.corpus import by_length
 from d2l_attention.train.run_folder import RunError
 import keras
 import numpy as np
 import tensorflow as tf
+
+GROUP = 32  # sentences; smaller groups have less padding, but cost more
 
 
 def by_name(variables):
@@ -69,8 +72,16 @@ class Trainer:
         if xla:  # it logs when it first compiles
             with hold_stderr():
                 tf.function(tf.identity, jit_compile=True)(tf.ones(()))
+        # XLA compiles each width anew, and for groups every choice of widths.
+        most = 1 if xla else max(self.share // GROUP, 1)
+        self.num_groups = max(
+            n for n in range(1, most + 1) if self.share % n == 0
+        )
         self._gradients = tf.function(self._gradients_of_part, jit_compile=xla)
         self._losses = tf.function(self._sum_of_losses, jit_compile=xla)
+        self._training_losses = tf.function(
+            lambda *group: self._sum_of_losses(*group, training=True)
+        )
         self._step = tf.function(self._step_of_all)
         self._validation = tf.function(
             lambda *batch: self._losses(*self._trim(*batch))
@@ -130,12 +141,13 @@ class Trainer:
             Float, the mean loss of a token before the step.
         """
         tokens = np.float32((target[:, 1:] != 0).sum())
-        batch = source, target[:, :-1], target[:, 1:]
 
         def part(context):
             first = context.replica_id_in_sync_group * self.share
-            last = first + self.share
-            return tuple(tf.constant(x[first:last]) for x in batch)
+            rows = np.arange(first, first + self.share)
+            rows = rows[_by_length(source[rows], target[rows])]
+            batch = source[rows], target[rows, :-1], target[rows, 1:]
+            return tuple(map(tf.constant, batch))
 
         parts = self.strategy.experimental_distribute_values_from_function(part)
         told = tf.constant(float(self.told_to_leave))
@@ -143,12 +155,16 @@ class Trainer:
         self.leaving = bool(told > 0)
         return float(loss)
 
+    def _groups(self, *part):
+        """The groups of a part that is sorted by length, each trimmed."""
+        columns = (tf.split(ids, self.num_groups) for ids in part)
+        return [self._trim(*group) for group in zip(*columns, strict=True)]
+
     def _trim(self, source, target, labels):
-        """Without the columns behind the longest sentence of the batch."""
+        """Without the columns behind the longest sentence."""
 
         def width(ids):
             longest = tf.reduce_max(tf.math.count_nonzero(ids, axis=1))
-            # XLA compiles each width anew, so it gets few of them.
             return -(-longest // 8) * 8 if self.settings.xla else longest
 
         s, t = width(source), width(labels)
@@ -166,17 +182,18 @@ class Trainer:
             losses += smoothing * (of_all - losses)
         return tf.reduce_sum(losses * tf.cast(labels != 0, losses.dtype))
 
-    def _gradients_of_part(self, source, target, labels, tokens):
+    def _gradients_of_part(self, groups, tokens):
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape() as tape:
-            loss = self._sum_of_losses(source, target, labels, True) / tokens
+            losses = [self._training_losses(*group) for group in groups]
+            loss = tf.add_n(losses) / tokens
             scaled = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
         return loss, [tf.convert_to_tensor(x) for x in gradients]
 
     def _step_of_all(self, parts, tokens, told):
         def of_replica(part):
-            loss, gradients = self._gradients(*self._trim(*part), tokens)
+            loss, gradients = self._gradients(self._groups(*part), tokens)
             context = tf.distribute.get_replica_context()
             here = tf.identity(told)  # on the device of this replica
             return context.all_reduce("SUM", [loss, here, *gradients])
@@ -191,7 +208,7 @@ class Trainer:
     def validation_loss(self, batch_size=250):
         """The mean loss of a token of the validation split, a float."""
         split, total, tokens = self.corpus.validation, 0.0, 0
-        rows = by_length(split, np.arange(len(split[0])))
+        rows = _by_length(*split)
         for start in range(0, len(rows), batch_size):
             some = rows[start : start + batch_size]
             source, target = (ids[some] for ids in split)
@@ -199,6 +216,12 @@ class Trainer:
             total += float(self._validation(*map(tf.constant, batch)))
             tokens += int((target[:, 1:] != 0).sum())
         return total / tokens
+
+
+def _by_length(source, target):
+    """The order of the rows that begins with the shortest pair."""
+    longer = np.maximum((source != 0).sum(1), (target != 0).sum(1))
+    return np.argsort(longer, kind="stable")
 
 
 def _optimizer(settings, steps_per_epoch):

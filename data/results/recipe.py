@@ -32,7 +32,6 @@ OPTIONS = {
 }
 RECIPE = {
     "words": [],
-    "batches by length": ["--batch-by-length"],
     "subwords": ["--subwords=4000"],
     "pre-norm": ["--normalize-first"],
     "label smoothing": ["--label-smoothing=0.1"],
@@ -50,7 +49,7 @@ def train(run, corpus, seed, options):
     command = [sys.executable, "-m", "d2l_attention", "train", str(run)]
     command += [f"--corpus={corpus}", f"--seed={seed}"]
     command += [f"--{name}={value}" for name, value in OPTIONS.items()]
-    command += ["--no-batch-by-length", *options]  # the last one counts
+    command += options
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 

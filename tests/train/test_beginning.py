@@ -137,7 +137,8 @@ TOML = """
 model = "rnnsearch"
 dim = 24
 learning-rate = 0.5
-batch_by_length = false
+normalize_first = true
+xla = false
 columns = [2, 1]
 corpus = ["a.en", "a.fr"]
 """
@@ -150,7 +151,8 @@ def test_a_file_of_settings_is_a_command_line(tmp_path):
         "--model=rnnsearch",
         "--dim=24",
         "--learning-rate=0.5",
-        "--no-batch-by-length",
+        "--normalize-first",
+        "--no-xla",
         "--columns=2,1",
         "--corpus=a.en,a.fr",
     }

@@ -13,7 +13,12 @@ from d2l_attention.train.epochs import final_weights
 from d2l_attention.train.results import write_vocabularies
 from d2l_attention.train.run_folder import RunError, RunFolder
 from d2l_attention.train.settings import Settings
-from d2l_attention.train.trainer import Trainer, _optimizer, by_name
+from d2l_attention.train.trainer import (
+    Trainer,
+    _by_length,
+    _optimizer,
+    by_name,
+)
 from d2l_attention.translator import Translator
 import keras
 import numpy as np
@@ -73,32 +78,45 @@ def test_every_epoch_sees_each_pair_once_in_its_own_order(corpus):
     np.testing.assert_array_equal(in_the_middle[1][0], epochs[1][1])
 
 
-def padding(corpus):
-    """The share of padding in an epoch's batches, cut to their longest."""
-    counts = [
-        ((source != 0).sum(1), (target != 0).sum(1))
-        for _, (source, target) in corpus.batches(0, corpus.steps_per_epoch)
-    ]
-    full = sum(n.max() * len(n) for pair in counts for n in pair)
-    return 1 - sum(n.sum() for pair in counts for n in pair) / full
+def test_groups_by_length_have_less_padding_and_learn_the_same(corpus):
+    corpus = Corpus(
+        dataclasses.replace(SETTINGS, batch_size=128, max_length=16)
+    )
+    options = {"dropout": 0.0, "batch_size": 128}
+    trainers = grouped, whole = [make(corpus, **options) for _ in range(2)]
+    assert grouped.num_groups == 4
+    whole.num_groups = 1
+    _, (source, target) = next(corpus.batches(0, 1))
+    order = _by_length(source, target)
+    part = source[order], target[order, :-1], target[order, 1:]
+    sizes, tokens = [], []
+    for trainer in trainers:
+        groups = [ids.numpy() for g in trainer._groups(*part) for ids in g]
+        sizes.append(sum(ids.size for ids in groups))
+        tokens.append(sum(np.count_nonzero(ids) for ids in groups))
+    assert sizes[0] < 0.8 * sizes[1] and tokens[0] == tokens[1]
+    losses = [steps(trainer, corpus, 0, 3) for trainer in trainers]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+    for one, other in zip(
+        grouped.model.trainable_variables,
+        whole.model.trainable_variables,
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=2e-4)
 
 
-def test_batches_by_length_have_less_padding(corpus):
-    plain = Corpus(dataclasses.replace(SETTINGS, batch_by_length=False))
-    assert plain.pairs == corpus.pairs
-    assert padding(corpus) < 0.6 * padding(plain)
-    longest = [
-        max((ids != 0).sum(1).max() for ids in batch)
-        for _, batch in corpus.batches(0, corpus.steps_per_epoch)
-    ]
-    assert longest != sorted(longest)  # the batches are shuffled
-    # so are the pairs in each: its first half may be the longer one
-    sides = [
-        np.maximum(*((ids != 0).sum(1) for ids in batch)).reshape(2, -1).sum(1)
-        for _, batch in corpus.batches(0, corpus.steps_per_epoch)
-    ]
-    assert any(one < two for one, two in sides)
-    assert any(one > two for one, two in sides)
+@pytest.mark.parametrize(
+    ("changed", "number"),
+    [
+        ({"batch_size": 50}, 1),
+        ({"batch_size": 64}, 2),
+        ({"batch_size": 96}, 3),
+        ({"batch_size": 101}, 1),
+        ({"batch_size": 64, "xla": True}, 1),
+    ],
+)
+def test_groups_are_alike_and_not_small(changed, number, corpus):
+    assert make(corpus, **changed).num_groups == number
 
 
 def test_pieces_are_those_that_the_run_has_kept(corpus, tmp_path, capsys):
