@@ -144,10 +144,10 @@ class Trainer:
 
         def part(context):
             first = context.replica_id_in_sync_group * self.share
-            rows = np.arange(first, first + self.share)
-            rows = rows[_by_length(source[rows], target[rows])]
-            batch = source[rows], target[rows, :-1], target[rows, 1:]
-            return tuple(map(tf.constant, batch))
+            own = slice(first, first + self.share)
+            order = _by_length(source[own], target[own])
+            s, t = source[own][order], target[own][order]
+            return tuple(map(tf.constant, (s, t[:, :-1], t[:, 1:])))
 
         parts = self.strategy.experimental_distribute_values_from_function(part)
         told = tf.constant(float(self.told_to_leave))

@@ -91,9 +91,10 @@ def test_groups_by_length_have_less_padding_and_learn_the_same(corpus):
     part = source[order], target[order, :-1], target[order, 1:]
     sizes, tokens = [], []
     for trainer in trainers:
-        groups = [ids.numpy() for g in trainer._groups(*part) for ids in g]
-        sizes.append(sum(ids.size for ids in groups))
-        tokens.append(sum(np.count_nonzero(ids) for ids in groups))
+        groups = [(g[0], g[2]) for g in trainer._groups(*part)]
+        found = [ids.numpy() for group in groups for ids in group]
+        sizes.append(sum(ids.size for ids in found))
+        tokens.append(sum(np.count_nonzero(ids) for ids in found))
     assert sizes[0] < 0.8 * sizes[1] and tokens[0] == tokens[1]
     losses = [steps(trainer, corpus, 0, 3) for trainer in trainers]
     np.testing.assert_allclose(*losses, rtol=1e-5)
