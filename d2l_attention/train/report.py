@@ -43,7 +43,7 @@ class Report:
             "validation loss": points(VALIDATION_LOSS),
         }
         ax = plot_learning_curves(curves, points(RATE))
-        self._folder.write("learning_curves.png", to_png(ax.figure, dpi=150))
+        self._folder.write("learning_curves.png", to_png(ax.figure))
 
     def samples(self):
         """List of str: `source → translation [reference]`."""

@@ -423,7 +423,7 @@ def test_after_an_epoch_it_shows_its_curves_and_translations(
     picture = (tmp_path / "2" / "learning_curves.png").read_bytes()
     assert picture == (tmp_path / "0" / "learning_curves.png").read_bytes()
     with Image.open(io.BytesIO(picture)) as image:
-        assert image.width > image.height > 400
+        assert image.width > image.height > 300
 
 
 def test_the_history_tells_the_learning_rate(corpus, tmp_path):
