@@ -137,7 +137,7 @@ class Translator:
         Raises:
             ValueError: If `text` has no token, or more than `max_length`.
         """
-        source, vectorizer = self._tokens(text), self.vectorizers[1]
+        source, vectorizer = self.tokens(text), self.vectorizers[1]
         pieces = isinstance(vectorizer, SubwordVectorizer)
         target = (vectorizer.tokenize if pieces else str.split)(translation)
         ids = text_to_ids(
@@ -172,10 +172,20 @@ class Translator:
         Raises:
             ValueError: If `text` has no token, or more than `max_length`.
         """
-        return [x for x in self._tokens(text) if x not in self._known]
+        return [x for x in self.tokens(text) if x not in self._known]
 
-    def _tokens(self, text):
-        """The tokens of a source; refuses a text of another length."""
+    def tokens(self, text):
+        """The tokens of a source, as the model reads them.
+
+        Args:
+            text: Str, the source as people write it.
+
+        Returns:
+            List of str: words, or pieces of words.
+
+        Raises:
+            ValueError: If `text` has no token, or more than `max_length`.
+        """
         tokens = tokenize(text, self.vectorizers[0])
         if not 0 < len(tokens) <= self.max_length:
             raise ValueError(
@@ -186,7 +196,7 @@ class Translator:
 
     def _ids(self, texts):
         """Source ids `(N, max_length)`."""
-        tokens = [self._tokens(text) for text in texts]
+        tokens = [self.tokens(text) for text in texts]
         if not isinstance(self.vectorizers[0], SubwordVectorizer):
             texts = [" ".join(x) for x in tokens]
         return text_to_ids(texts, self.vectorizers[0], self.max_length)

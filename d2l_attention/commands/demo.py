@@ -16,6 +16,7 @@ from d2l_attention.commands import (
 from d2l_attention.heatmaps import view_attention
 from d2l_attention.train.results import load_run
 from d2l_attention.train.run_folder import RunError
+from d2l_attention.train.settings import at_least
 
 PAGE = Path(__file__).with_name("demo_page")
 HOSTS = ["127.0.0.1", "localhost"]
@@ -39,7 +40,10 @@ def main(arguments):
     )
     parser.add_argument("run", help="the run folder")
     parser.add_argument(
-        "--port", type=int, default=8000, help="0 takes a free one (8000)"
+        "--port",
+        type=at_least(0, below=65536),
+        default=8000,
+        help="0 takes a free one (8000)",
     )
     add_search_options(parser)
     options = parser.parse_args(arguments)
@@ -57,8 +61,14 @@ def main(arguments):
     find_devices()
     try:
         translator, what = load_run(options.run)
-        listening = socket.create_server(("127.0.0.1", options.port))
-    except (OSError, OverflowError, ValueError, RunError) as error:
+        try:
+            listening = socket.create_server(("127.0.0.1", options.port))
+        except OSError as error:
+            raise OSError(
+                f"Port {options.port} cannot be used: {error.strerror}. Name "
+                "another one, as in --port 8001."
+            ) from error
+    except (OSError, ValueError, RunError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     app = make_app(translator, **search)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 import sys
 
 from d2l_attention._atomic import write_whole
@@ -56,6 +57,10 @@ def main(arguments):
     search = search_options(parser, options)
     find_devices()
     try:
+        if options.translations:
+            folder = Path(options.translations).absolute().parent
+            if not folder.is_dir():
+                raise FileNotFoundError(f"There is no folder {folder}.")
         translator, what = load_run(options.run)
         pairs = _pairs(translator, options)
         print(f"Translating {len(pairs):,} with {what}.", file=sys.stderr)

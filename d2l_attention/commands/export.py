@@ -49,7 +49,9 @@ def main(arguments):
     find_devices()
     try:
         if options.folder.exists():
-            raise FileExistsError(f"{options.folder} is there already.")
+            raise FileExistsError(
+                f"{options.folder} is there already. Name a new folder."
+            )
         translator, what = load_run(options.run)
         options.folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(

@@ -10,6 +10,7 @@ from d2l_attention.train.beginning import (
     file_options,
     load_beginning,
     run_options,
+    warn_of_other_text,
 )
 from d2l_attention.train.cluster import (
     LOST,
@@ -95,6 +96,8 @@ def main(arguments):
     folder = RunFolder(options.run)
     try:
         identity = settings.identity()
+        if options.settings:
+            warn_of_other_text(options.settings, identity)
         folder.check(identity)
         addresses, index = read_cluster()
         if options.workers == 1:

@@ -12,7 +12,9 @@ from d2l_attention.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator import draw, load_translator
+from d2l_attention.train.results import load_run
+from d2l_attention.train.run_folder import RunError
+from d2l_attention.translator import draw
 
 
 def main(arguments):
@@ -46,7 +48,7 @@ def main(arguments):
             parser.error("--heatmap needs one text on the command line")
     find_devices()
     try:
-        translator = load_translator(options.run)
+        translator, _ = load_run(options.run)
         if options.text is not None:
             _tell_unknown(translator.unknown_tokens(options.text))
             (found,) = translator.translate([options.text], **search)
@@ -55,7 +57,7 @@ def main(arguments):
                 draw(translator, options.text, found, options.heatmap)
             return 0
         return _translate_lines(translator, search)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RunError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
 

@@ -132,6 +132,8 @@ def local(path):
     """`pathlib.Path` of a file, which is downloaded if that is asked for."""
     if str(path).startswith("download:"):
         return download(str(path).removeprefix("download:"))
+    if Path(path).is_dir():
+        raise DataError(f"{path} is a folder. Name the file in it.")
     return Path(path)
 
 
@@ -152,10 +154,11 @@ def one_or_two(text):
     """
     if "," not in text or Path(text).exists():
         return text
-    paths = text.split(",")
+    paths = [path.strip() for path in text.split(",")]
     if len(paths) != 2 or not all(paths):
         raise ValueError(
-            f"One file, or two with a comma between. Received: {text}"
+            "One file, or two with a comma and no space between. Received: "
+            f"{text}"
         )
     return paths
 

@@ -83,6 +83,11 @@ def load_pairs(
                 f"The test is {named(test_path)}. Its sources are those of "
                 f"{len(read) - len(others):,} other pairs, which are left out."
             )
+        if not others:
+            raise DataError(
+                f"{named(test_path)} holds the source of each pair that was "
+                "read, so nothing is left to train on."
+            )
         read, num_test = others, 0
     splits, dropped = _split(
         read, max_length, num_pairs, num_validation, num_test, seed, raw

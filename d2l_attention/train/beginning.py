@@ -1,14 +1,20 @@
 """What a run begins with: settings of a file, and the model of another run."""
 
+import argparse
 import dataclasses
 import json
 from pathlib import Path
 import sys
 import tomllib
 
+from d2l_attention.datasets import files
 from d2l_attention.train.results import load_run
 from d2l_attention.train.run_folder import RunError, RunFolder
-from d2l_attention.train.settings import Settings, load_settings
+from d2l_attention.train.settings import (
+    Settings,
+    add_arguments,
+    load_settings,
+)
 
 # What the weights of a model fit; the vocabularies come with them.
 OF_THE_MODEL = (
@@ -47,22 +53,70 @@ def file_options(path):
     Raises:
         RunError: If the file cannot be read, or holds another name.
     """
-    path = Path(path)
-    read = tomllib.loads if path.suffix == ".toml" else json.loads
-    try:
-        found = read(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"Could not read {path}: {error}") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{path} must hold names and values.")
-    names = [field.name for field in dataclasses.fields(Settings)]
-    found = {name.replace("-", "_"): value for name, value in found.items()}
+    found, names = _read(path), [x.name for x in dataclasses.fields(Settings)]
     if unknown := sorted({*found} - {*names, *CHECKSUMS}):
         raise RunError(
             f"{path} holds what is no setting: {', '.join(unknown)}. "
             f"The settings are {', '.join(names)}."
         )
-    return _options({x: found[x] for x in names if x in found})
+    parser = _Parser(prog=str(path))
+    add_arguments(parser)
+    options = _options({x: found[x] for x in names if x in found})
+    parser.parse_args(options)
+    return options
+
+
+def warn_of_other_text(path, identity):
+    """Tell that a corpus is not the one of a run's settings any more.
+
+    Args:
+        path: A file of settings. One that was written by hand has no checksum,
+            and then there is nothing to tell.
+        identity: Dict, `Settings.identity()` of the run that begins.
+    """
+    found = _read(path)
+    for name in ("corpus", "test_corpus"):
+        digest = f"{name}_sha256"
+        if (
+            digest in found
+            and found[name] == identity[name]
+            and found[digest] != identity[digest]
+        ):
+            print(
+                f"{files.named(found[name] or 'The shipped corpus')} has "
+                f"changed since {path} was written, so this is another run.",
+                file=sys.stderr,
+            )
+
+
+def _read(path):
+    """Dict of what a file of settings holds."""
+    path, readers = Path(path), {".toml": tomllib.loads, ".json": json.loads}
+    if path.suffix not in readers:
+        raise RunError(f"Settings are a .toml or .json file. Received: {path}")
+    try:
+        found = readers[path.suffix](path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"Could not read {path}: {error}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path} must hold names and values.")
+    found = {name.replace("-", "_"): value for name, value in found.items()}
+    for field in dataclasses.fields(Settings):
+        value = found.get(field.name)
+        is_switch = isinstance(field.default, bool)
+        if is_switch and not isinstance(value, bool | None):
+            raise RunError(
+                f"{path}: {field.name} must be true or false. Received: "
+                f"{value!r}"
+            )
+    return found
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the file in its errors, which is its `prog`."""
+
+    def error(self, message):
+        raise RunError(f"{self.prog}: {message}")
 
 
 def run_options(run, resume_from):
@@ -136,7 +190,7 @@ def _warn_of_other_splits(settings, there):
     ]
     if differ and settings.corpus == there.corpus:
         print(
-            f"Other splits of the same corpus ({', '.join(differ)} differ): "
+            f"The corpus is divided in another way ({', '.join(differ)}): "
             "the first run may have trained on sentences that are held back "
             "here, so the scores would be too high.",
             file=sys.stderr,

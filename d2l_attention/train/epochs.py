@@ -12,6 +12,18 @@ def validation_losses(history):
     return [row[3] for row in history if row[3] != ""]
 
 
+def epoch_loss(history):
+    """The mean loss of the last epoch, from the rows of a history."""
+    epoch, steps = history[-1][0], np.diff([0, *(row[1] for row in history)])
+    rows = [
+        (number, row[2])
+        for number, row in zip(steps, history, strict=True)
+        if row[0] == epoch
+    ]
+    numbers, losses = zip(*rows, strict=True)
+    return float(np.average(losses, weights=numbers))
+
+
 def best_epoch(history):
     """Int, the epoch with the lowest validation loss, counted from 1."""
     return 1 + int(np.argmin(validation_losses(history)))

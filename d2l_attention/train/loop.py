@@ -6,6 +6,7 @@ import time
 from d2l_attention.train.cluster import check_same, from_chief
 from d2l_attention.train.epochs import (
     best_epoch,
+    epoch_loss,
     keep_epoch,
     out_of_patience,
 )
@@ -67,7 +68,8 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every, samples=0):
             if first < last
             else f"This training is finished: it has {last:,} steps."
         )
-    if chief and (warmup := trainer.settings.warmup(last)) >= last:
+    warmup = trainer.settings.warmup(last)
+    if chief and first < last <= warmup:
         print(
             f"The training has {last:,} steps, and ends within its warm-up of "
             f"{warmup:,}. Lower --warmup-steps, or raise --epochs.",
@@ -126,7 +128,8 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every, samples=0):
                     keep_epoch(folder, trainer, history)
                     report.draw(history)
                     progress.write(
-                        f"Epoch {epoch} of {epochs}: loss {mean:.3f}, "
+                        f"Epoch {epoch} of {epochs}: "
+                        f"loss {epoch_loss(history):.3f}, "
                         f"validation loss {validation:.3f}",
                         *report.samples(),
                     )
@@ -144,7 +147,7 @@ def train(trainer, folder, *, chief, checkpoint_every, log_every, samples=0):
                 break
             if trainer.leaving:
                 raise ToldToLeave(
-                    f"Told to leave: saved after step {done:,} of {last:,}. "
+                    f"Stopped: saved after step {done:,} of {last:,}. "
                     "The same command goes on from there."
                 )
     return history

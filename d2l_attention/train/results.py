@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+import sys
 import tempfile
 
 from d2l_attention.datasets import DataError, SubwordVectorizer
@@ -94,6 +95,7 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
         95 % intervals, of how they were found, and of sacrebleu's signatures.
     """
     sources, references = zip(*pairs, strict=True)
+    _warn_of_unknown(translator, sources)
     found = translator.translate(sources, beam, length_penalty=length_penalty)
     sides = [[normalize(x) for x in side] for side in (found, references)]
     scores = {"sentences": len(found), "beam": beam}
@@ -104,6 +106,18 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
             key: float(value) for key, value in metric(*sides)._asdict().items()
         }
     return found, {**scores, "signatures": signatures()}
+
+
+def _warn_of_unknown(translator, sources):
+    """Say so where the model knows less than half of what it is to read."""
+    number = sum(len(translator.tokens(text)) for text in sources)
+    unknown = sum(len(translator.unknown_tokens(text)) for text in sources)
+    if unknown > number / 2:
+        print(
+            f"The model does not know {unknown:,} of the {number:,} words that "
+            "it is to translate. Are the two languages in the wrong order?",
+            file=sys.stderr,
+        )
 
 
 def translations_csv(pairs, found):

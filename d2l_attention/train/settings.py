@@ -188,7 +188,7 @@ HELP = {
     "max_length": "longest sentence, in tokens, on either side",
     "num_pairs": "number of pairs to use, drawn at random (default: all)",
     "num_validation": "source sentences kept for validation",
-    "num_test": "source sentences kept for the test; not with --test-corpus",
+    "num_test": "source sentences kept for the test (without --test-corpus)",
     "vocab_size": "largest number of token ids on either side (default: all)",
     "subwords": "learn pieces of words, at most so many on either side, in "
     "place of words; at least 300, and --min-frequency has no part in it "

@@ -38,7 +38,16 @@ import tensorflow as tf
 class HubTransformer(keras.Model):
     """Embeddings, positions and logits as in `Transformer`."""
 
-    def __init__(self, sizes, dim, num_layers, num_heads, ffn_dim, dropout):
+    def __init__(
+        self,
+        sizes,
+        dim,
+        num_layers,
+        num_heads,
+        ffn_dim,
+        dropout,
+        normalize_first,
+    ):
         import keras_hub
 
         super().__init__()
@@ -53,7 +62,12 @@ class HubTransformer(keras.Model):
         self.dropout = keras.layers.Dropout(dropout)
         self.encoder, self.decoder = (
             [
-                make(ffn_dim, num_heads, dropout=dropout)
+                make(
+                    ffn_dim,
+                    num_heads,
+                    dropout=dropout,
+                    normalize_first=normalize_first,
+                )
                 for _ in range(num_layers)
             ]
             for make in (
@@ -61,6 +75,12 @@ class HubTransformer(keras.Model):
                 keras_hub.layers.TransformerDecoder,
             )
         )
+        self.ends = [
+            keras.layers.LayerNormalization()
+            if normalize_first
+            else keras.layers.Identity()
+            for _ in range(2)
+        ]
         self.output_layer = keras.layers.Dense(sizes[1], dtype="float32")
 
     def build(self, shapes):
@@ -76,13 +96,13 @@ class HubTransformer(keras.Model):
         mask, x = source != 0, self.embed(0, source, training)
         for block in self.encoder:
             x = block(x, padding_mask=mask, training=training)
-        return x, mask
+        return self.ends[0](x), mask
 
     def decode(self, target, encoded, mask, training=None):
         x = self.embed(1, target, training)
         for block in self.decoder:
             x = block(x, encoded, encoder_padding_mask=mask, training=training)
-        return self.output_layer(x)
+        return self.output_layer(self.ends[1](x))
 
     def call(self, inputs, training=None):
         encoded = self.encode(inputs["source"], training)
@@ -119,6 +139,7 @@ class HubSettings(Settings):
             self.num_heads,
             self.ffn_dim,
             self.dropout,
+            self.normalize_first,
         )
 
 
@@ -132,7 +153,8 @@ def score(hypotheses, references):
 
 def speed(history):
     """Median over the history's rows."""
-    return round(float(np.median([float(row[4]) for row in history])))
+    column = loop.COLUMNS.index("tokens_per_second")
+    return round(float(np.median([float(row[column]) for row in history])))
 
 
 def race(ours, theirs, rounds=7, steps=10):

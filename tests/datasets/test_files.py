@@ -161,6 +161,11 @@ def test_files_of_different_length_do_not_belong_together(aligned, shorter):
         read_pairs(aligned)
 
 
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(DataError, match="is a folder. Name the file in it"):
+        read_pairs(tmp_path)
+
+
 def test_two_files_have_no_columns(aligned):
     with pytest.raises(DataError, match=r"no columns.*\(2, 1\).*train.en and"):
         read_pairs(aligned, columns=(2, 1))
@@ -168,12 +173,13 @@ def test_two_files_have_no_columns(aligned):
 
 def test_two_files_have_a_comma_between_them(tmp_path):
     assert one_or_two("pairs.tsv") == "pairs.tsv"
-    assert one_or_two("a.en,b.fr") == ["a.en", "b.fr"]
+    for text in ("a.en,b.fr", "a.en, b.fr"):
+        assert one_or_two(text) == ["a.en", "b.fr"]
     with_comma = tmp_path / "a,b"
     with_comma.write_text("")
     assert one_or_two(str(with_comma)) == str(with_comma)
     for text in ("a,b,c", "a,"):
-        with pytest.raises(ValueError, match=f"two with a comma.*{text}"):
+        with pytest.raises(ValueError, match=f"and no space.*{text}"):
             one_or_two(text)
 
 

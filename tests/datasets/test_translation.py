@@ -176,6 +176,8 @@ def test_a_test_of_ones_own_is_not_trained_on(raw, tmp_path, capsys):
     out = capsys.readouterr().out
     assert f"test is {own}. Its sources are those of 2 other pairs" in out
     assert "Left: 78 to train on, 10 to validate, 3 to test" in out
+    with pytest.raises(DataError, match="nothing is left to train on"):
+        load_pairs(path, test_path=path, **options)
     own.write_text(lines[3])
     with pytest.raises(DataError, match="test.txt has at most max_length=4 "):
         load_pairs(path, test_path=own, **options)

@@ -120,6 +120,7 @@ def without_checksums(run):
         (["--resume-from={here}/none"], "none is no run folder"),
         (["--resume-from={here}/more"], "names another folder"),
         (["--settings={here}/none.toml"], "Could not read .*none.toml"),
+        (["--settings={here}/mine.txt"], "a .toml or .json file.*mine.txt"),
     ],
 )
 def test_what_cannot_begin_is_refused_and_leaves_nothing(
@@ -166,6 +167,9 @@ def test_a_file_of_settings_is_a_command_line(tmp_path):
         ("a.toml", "dim = ", "Could not read"),
         ("a.json", '{"dim": 3', "Could not read"),
         ("a.json", "[3]", "names and values"),
+        ("a.toml", "xla = 'yes'", "a.toml: xla must be true or false.*'yes'"),
+        ("a.toml", "epochs = 'ten'", "a.toml: argument --epochs: invalid"),
+        ("a.json", '{"dim": 0}', "a.json: .*--dim: must be at least 1"),
     ],
 )
 def test_a_file_that_holds_no_settings_is_refused(
@@ -184,10 +188,15 @@ def test_the_settings_of_a_run_make_the_same_run(finished, tmp_path, capsys):
     assert train([str(run), *words]) == 0
     expected = {**settings_in(finished), "epochs": 1}
     assert settings_in(run) == expected
-    (tmp_path / "bad.json").write_text('{"dim": 0}')
-    with pytest.raises(SystemExit):
-        train([str(run), f"--settings={tmp_path / 'bad.json'}"])
-    assert "--dim: must be at least 1. Received: 0" in capsys.readouterr().err
+    changed = {**expected, "corpus_sha256": "0"}
+    (tmp_path / "other.json").write_text(
+        json.dumps(changed), encoding="utf-8-sig"
+    )
+    words = [str(run), f"--settings={tmp_path / 'other.json'}", "--epochs=2"]
+    assert train(words) == 2
+    err = capsys.readouterr().err
+    assert "epochs: 1 there, 2 now" in err
+    assert "The shipped corpus has changed since" in err
 
 
 def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):

@@ -426,6 +426,27 @@ def test_after_an_epoch_it_shows_its_curves_and_translations(
         assert image.width > image.height > 300
 
 
+def test_the_loss_of_an_epoch_is_that_of_all_its_steps(
+    corpus, tmp_path, capsys
+):
+    """Also where its last row of the history is of a single step."""
+    trainer, per_epoch = make(corpus), corpus.steps_per_epoch
+    losses = iter(range(2 * per_epoch))
+    trainer.step = lambda *_: float(next(losses))
+    assert per_epoch > 4
+    loop.train(
+        trainer,
+        RunFolder(tmp_path),
+        chief=True,
+        checkpoint_every=99,
+        log_every=per_epoch - 1,
+    )
+    out = capsys.readouterr().out
+    for epoch in (0, 1):
+        mean = epoch * per_epoch + (per_epoch - 1) / 2
+        assert f"Epoch {epoch + 1} of 2: loss {mean:.3f}, valid" in out
+
+
 def test_the_history_tells_the_learning_rate(corpus, tmp_path):
     trainer = make(corpus, warmup_steps=4)
 

@@ -123,10 +123,17 @@ def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
         shutil.copy(finished / name, begun)
     assert evaluate([str(begun)]) == 2
     assert "begun has no checkpoint yet" in capsys.readouterr().err
+    assert translate([str(begun), "i see you"]) == 2
+    assert "begun has no checkpoint yet" in capsys.readouterr().err
     shutil.copy(finished / "checkpoint", begun)
     again, err = evaluated(capsys, begun)
     assert again == found
     assert "with the checkpoint of step 44." in err
+    told = []
+    for run in (finished, begun):
+        assert translate([str(run), "i see you"]) == 0
+        told.append(capsys.readouterr())
+    assert told[0] == told[1] and told[0].out.strip()
     settings = (begun / "settings.json").read_text()
     moved = settings.replace('"corpus": null', '"corpus": "nowhere.tsv"')
     (begun / "settings.json").write_text(moved)
@@ -147,6 +154,14 @@ def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
         rows = list(csv.DictReader(file))
     assert [row["source"] for row in rows] == ["The red cup.", "A cat."]
     assert rows[0]["reference"] == "La tasse rouge." and rows[0]["translation"]
+    assert "wrong order?" not in err
+    _, err = evaluated(capsys, finished, path)
+    assert re.search(r"not know 5 of the 8 words .* wrong order\?", err)
+    nowhere = tmp_path / "none" / "found.csv"
+    assert evaluate([str(finished), f"--translations={nowhere}"]) == 2
+    out, err = capsys.readouterr()
+    assert "There is no folder" in err and "Translating" not in err
+    assert out == ""
     path.write_text("long\t" + "cup " * 9)
     assert evaluate([str(finished), str(path), "--columns=2,1"]) == 2
     assert "no pair that is short enough" in capsys.readouterr().err
@@ -348,7 +363,7 @@ def step_of_leaving(process):
     _, message = process.communicate(timeout=60)
     assert process.returncode == LEFT, message
     assert "ended with status" not in message
-    found = re.findall(r"Told to leave: saved after step (\d+) of", message)
+    found = re.findall(r"Stopped: saved after step (\d+) of", message)
     (step,) = map(int, found)  # one of the workers says it
     return step
 

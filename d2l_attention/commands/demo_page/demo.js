@@ -32,7 +32,7 @@ function busy(yes) {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const number = ++asked, text = $("text").value;
+  const number = ++asked, text = $("text").value.trim().replace(/\s+/g, " ");
   busy(true);
   $("error").textContent = "";
   try {
@@ -51,7 +51,7 @@ form.addEventListener("submit", async (event) => {
 });
 
 $("text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+  if (event.key === "Enter" && !event.isComposing) {
     event.preventDefault();
     form.requestSubmit();
   }
