@@ -3,8 +3,26 @@
 Here stands what two of them share.
 """
 
+import functools
+import sys
+
 from d2l_attention._quiet import hold_stderr
+from d2l_attention.train.run_folder import RunError
 import keras
+
+
+def errors_in_a_line(main):
+    """A command that tells what it cannot use in a line, and returns 2."""
+
+    @functools.wraps(main)
+    def told(arguments):
+        try:
+            return main(arguments)
+        except (OSError, ValueError, RunError) as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            return 2
+
+    return told
 
 
 def add_search_options(parser):

@@ -10,12 +10,12 @@ import threading
 
 from d2l_attention.commands import (
     add_search_options,
+    errors_in_a_line,
     find_devices,
     search_options,
 )
 from d2l_attention.heatmaps import view_attention
 from d2l_attention.train.results import load_run
-from d2l_attention.train.run_folder import RunError
 from d2l_attention.train.settings import at_least
 
 PAGE = Path(__file__).with_name("demo_page")
@@ -23,6 +23,7 @@ HOSTS = ["127.0.0.1", "localhost"]
 LONGEST = 20_000  # bytes of a request
 
 
+@errors_in_a_line
 def main(arguments):
     """Run the command `demo`.
 
@@ -59,18 +60,14 @@ def main(arguments):
         )
         return 2
     find_devices()
+    translator, what = load_run(options.run)
     try:
-        translator, what = load_run(options.run)
-        try:
-            listening = socket.create_server(("127.0.0.1", options.port))
-        except OSError as error:
-            raise OSError(
-                f"Port {options.port} cannot be used: {error.strerror}. Name "
-                "another one, as in --port 8001."
-            ) from error
-    except (OSError, ValueError, RunError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
+        listening = socket.create_server(("127.0.0.1", options.port))
+    except OSError as error:
+        raise OSError(
+            f"Port {options.port} cannot be used: {error.strerror}. Name "
+            "another one, as in --port 8001."
+        ) from error
     app = make_app(translator, **search)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     print(

@@ -8,6 +8,7 @@ import sys
 from d2l_attention._atomic import write_whole
 from d2l_attention.commands import (
     add_search_options,
+    errors_in_a_line,
     find_devices,
     search_options,
 )
@@ -18,10 +19,10 @@ from d2l_attention.train.results import (
     score,
     translations_csv,
 )
-from d2l_attention.train.run_folder import RunError
 from d2l_attention.train.settings import one_or_two_files, two_columns
 
 
+@errors_in_a_line
 def main(arguments):
     """Run the command `evaluate`.
 
@@ -56,21 +57,16 @@ def main(arguments):
     options = parser.parse_args(arguments)
     search = search_options(parser, options)
     find_devices()
-    try:
-        if options.translations:
-            folder = Path(options.translations).absolute().parent
-            if not folder.is_dir():
-                raise FileNotFoundError(f"There is no folder {folder}.")
-        translator, what = load_run(options.run)
-        pairs = _pairs(translator, options)
-        print(f"Translating {len(pairs):,} with {what}.", file=sys.stderr)
-        found, scores = score(translator, pairs, **search)
-        if options.translations:
-            table = translations_csv(pairs, found)
-            write_whole(options.translations, table)
-    except (OSError, ValueError, RunError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
+    if options.translations:
+        folder = Path(options.translations).absolute().parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"There is no folder {folder}.")
+    translator, what = load_run(options.run)
+    pairs = _pairs(translator, options)
+    print(f"Translating {len(pairs):,} with {what}.", file=sys.stderr)
+    found, scores = score(translator, pairs, **search)
+    if options.translations:
+        write_whole(options.translations, translations_csv(pairs, found))
     print(json.dumps(scores, indent=2))
     return 0
 
@@ -83,7 +79,7 @@ def _pairs(translator, options):
     fit = []
     for pair in pairs:
         try:
-            translator.unknown_tokens(pair[0])
+            translator.tokens(pair[0])
             fit.append(pair)
         except ValueError:
             continue

@@ -4,17 +4,16 @@ import argparse
 import json
 from pathlib import Path
 import shutil
-import sys
 import tempfile
 
 from d2l_attention.commands import (
     add_search_options,
+    errors_in_a_line,
     find_devices,
     search_options,
 )
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.train.results import load_run
-from d2l_attention.train.run_folder import RunError
 from d2l_attention.translator import WORD_FILES
 import keras
 
@@ -26,6 +25,7 @@ token. `about.json` says how long a sentence may be and how it was searched.
 """
 
 
+@errors_in_a_line
 def main(arguments):
     """Run the command `export`.
 
@@ -47,22 +47,18 @@ def main(arguments):
     options = parser.parse_args(arguments)
     search = search_options(parser, options)
     find_devices()
-    try:
-        if options.folder.exists():
-            raise FileExistsError(
-                f"{options.folder} is there already. Name a new folder."
-            )
-        translator, what = load_run(options.run)
-        options.folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=options.folder.parent, prefix=f".{options.folder.name}."
-        ) as beside:
-            whole = Path(beside, "whole")
-            write_export(translator, whole, options.run, **search)
-            whole.rename(options.folder)
-    except (OSError, ValueError, RunError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
+    if options.folder.exists():
+        raise FileExistsError(
+            f"{options.folder} is there already. Name a new folder."
+        )
+    translator, what = load_run(options.run)
+    options.folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=options.folder.parent, prefix=f".{options.folder.name}."
+    ) as beside:
+        whole = Path(beside, "whole")
+        write_export(translator, whole, options.run, **search)
+        whole.rename(options.folder)
     print(f"Wrote {what} to {options.folder}.")
     return 0
 

@@ -84,7 +84,7 @@ def main(arguments):
     parser.add_argument(
         "--settings",
         metavar="FILE",
-        help="settings in TOML or JSON; options on the command line go before",
+        help="settings in TOML or JSON; the command line wins",
     )
     add_arguments(parser)
     try:

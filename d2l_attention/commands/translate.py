@@ -9,14 +9,15 @@ import sys
 
 from d2l_attention.commands import (
     add_search_options,
+    errors_in_a_line,
     find_devices,
     search_options,
 )
 from d2l_attention.train.results import load_run
-from d2l_attention.train.run_folder import RunError
 from d2l_attention.translator import draw
 
 
+@errors_in_a_line
 def main(arguments):
     """Run the command `translate`.
 
@@ -47,19 +48,15 @@ def main(arguments):
         if options.text is None:
             parser.error("--heatmap needs one text on the command line")
     find_devices()
-    try:
-        translator, _ = load_run(options.run)
-        if options.text is not None:
-            _tell_unknown(translator.unknown_tokens(options.text))
-            (found,) = translator.translate([options.text], **search)
-            print(found)
-            if options.heatmap:
-                draw(translator, options.text, found, options.heatmap)
-            return 0
+    translator, _ = load_run(options.run)
+    if options.text is None:
         return _translate_lines(translator, search)
-    except (OSError, ValueError, RunError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
+    _tell_unknown(translator.unknown_tokens(options.text))
+    (found,) = translator.translate([options.text], **search)
+    print(found)
+    if options.heatmap:
+        draw(translator, options.text, found, options.heatmap)
+    return 0
 
 
 def _translate_lines(translator, search):

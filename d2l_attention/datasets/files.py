@@ -82,13 +82,12 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
     """
     pairs, bad, bad_line = [], [], ""
     spell = clean if raw else normalize
-    numbered = columns is None and not isinstance(path, list | tuple)
+    numbered = columns is None and not are_two(path)
     for number, line, cells in _rows(path, columns):
         pair = tuple(map(spell, cells))
         if len(pair) == 2 and all(pair) and "\0" not in line:
             pairs.append(pair)
-            numbered = numbered and line.count("\t") > 1
-            numbered = numbered and pair[0].isdecimal()
+            numbered &= line.count("\t") > 1 and pair[0].isdecimal()
         elif line.strip():
             bad.append(number)
             bad_line = bad_line or line[:60]
@@ -103,7 +102,7 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
 
 def _rows(path, columns):
     """Number and text of each line, and its cells of source and target."""
-    if not isinstance(path, list | tuple):
+    if not are_two(path):
         one, two = (x - 1 for x in check_columns(columns))
         for number, line in read_lines(local(path)):
             cells = line.split("\t")
@@ -126,6 +125,11 @@ def _rows(path, columns):
             )
         cells = [one[1], two[1]]
         yield one[0], "\t".join(cells), cells
+
+
+def are_two(path):
+    """Whether a corpus is two files with aligned lines."""
+    return isinstance(path, list | tuple)
 
 
 def local(path):
@@ -235,7 +239,7 @@ def _report_bad_lines(path, bad, first, num_good, max_bad_share, columns):
     message = f"{name}: {len(bad)} of {total} lines are not pairs (line {some})"
     if len(bad) > max_bad_share * total:
         needed = "text in both files"
-        if not isinstance(path, list | tuple):
+        if not are_two(path):
             one, two = check_columns(columns)
             needed = f"text in columns {one} and {two}, and tabs between "
             needed += "columns (not commas)"

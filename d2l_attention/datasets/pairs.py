@@ -5,6 +5,7 @@ from typing import NamedTuple
 from d2l_attention.datasets.corpus import read_corpus
 from d2l_attention.datasets.files import (
     DataError,
+    are_two,
     check_columns,
     named,
     normalize,
@@ -74,8 +75,8 @@ def load_pairs(
     test = None
     read = _read(path, columns, max_bad_share)
     if test_path is not None:
-        two_files = isinstance(test_path, list | tuple)
-        test = _read(test_path, None if two_files else columns, max_bad_share)
+        own_columns = None if are_two(test_path) else columns
+        test = _read(test_path, own_columns, max_bad_share)
         held_back = {normalize(source) for source, _ in test}
         others = [p for p in read if normalize(p[0]) not in held_back]
         if verbose:

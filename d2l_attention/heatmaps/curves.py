@@ -1,15 +1,20 @@
 """The losses of a training, drawn."""
 
-from d2l_attention.heatmaps.palette import PALETTE
+from d2l_attention.heatmaps.palette import GROUPS, PALETTE
 import matplotlib.pyplot as plt
 import numpy as np
 
-_LINES = (  # a colour, a dash and a marker of its own for each
-    {"color": PALETTE["dense"], "linestyle": "-", "marker": ""},
-    {"color": PALETTE["performer"], "linestyle": "--", "marker": "o"},
-    {"color": PALETTE["linformer"], "linestyle": ":", "marker": "s"},
-    {"color": PALETTE["longformer"], "linestyle": "-.", "marker": "^"},
-)
+# A colour, a dash and a marker of its own for each; the colours of a group can
+# be told apart.
+_LINES = [
+    {"color": colour, "linestyle": dash, "marker": marker}
+    for colour, dash, marker in zip(
+        GROUPS["scores"].values(),
+        ("-", "--", ":", "-."),
+        ("", "o", "s", "^"),
+        strict=False,
+    )
+]
 
 
 def plot_learning_curves(curves, rate=None, *, xlabel="step", ylabel="loss"):

@@ -79,11 +79,11 @@ def warn_of_other_text(path, identity):
         digest = f"{name}_sha256"
         if (
             digest in found
-            and found[name] == identity[name]
+            and found.get(name) == identity[name]
             and found[digest] != identity[digest]
         ):
             print(
-                f"{files.named(found[name] or 'The shipped corpus')} has "
+                f"{files.named(identity[name] or 'The shipped corpus')} has "
                 f"changed since {path} was written, so this is another run.",
                 file=sys.stderr,
             )
@@ -140,8 +140,8 @@ def run_options(run, resume_from):
     folder = RunFolder(run)
     if not (folder.path / "settings.json").exists():
         folder = RunFolder(resume_from)
-    found = dataclasses.asdict(_settings(folder))
-    return _options({**found, "resume_from": None})
+    found = {**vars(_settings(folder)), "resume_from": None}
+    return _options(found)
 
 
 def load_beginning(settings, folder, verbose=0):
@@ -159,7 +159,7 @@ def load_beginning(settings, folder, verbose=0):
         RunError: If there is no such run, if its model is another, or if it
             has no checkpoint.
     """
-    if settings.resume_from is None or folder.load_checkpoint() is not None:
+    if settings.resume_from is None or (folder.path / "checkpoint").exists():
         return None
     there = _settings(RunFolder(settings.resume_from))
     differ = [

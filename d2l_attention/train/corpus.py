@@ -1,7 +1,5 @@
 """The sentence pairs of a run as ids, and the order of the batches."""
 
-import dataclasses
-
 from d2l_attention.datasets import (
     learn_subwords,
     load_pairs,
@@ -72,9 +70,8 @@ class Corpus:
                 f"Give only one. Received: {size} and {settings.subwords}"
             )
         if folder and (settings.subwords or settings.resume_from):
-            kept = dataclasses.asdict(settings)
             try:
-                return load_vectorizers(folder.path, kept)[0]
+                return load_vectorizers(folder.path, vars(settings))[0]
             except FileNotFoundError:  # a new run
                 pass
         if settings.subwords:

@@ -5,23 +5,35 @@ from d2l_attention.train.trainer import by_name
 import numpy as np
 
 NAME = "epoch_{:04}"
+COLUMNS = (  # of a history; the validation loss is "" but at an epoch's end
+    "epoch",
+    "step",
+    "loss",
+    "validation_loss",
+    "learning_rate",
+    "tokens_per_second",
+)
+
+
+def points(history, name):
+    """Steps and values of a column of a history, where it has a value."""
+    place = COLUMNS.index(name)
+    rows = [row for row in history if row[place] != ""]
+    return [row[1] for row in rows], [row[place] for row in rows]
 
 
 def validation_losses(history):
     """List of the validation loss of each epoch, from the rows of a history."""
-    return [row[3] for row in history if row[3] != ""]
+    return points(history, "validation_loss")[1]
 
 
 def epoch_loss(history):
     """The mean loss of the last epoch, from the rows of a history."""
-    epoch, steps = history[-1][0], np.diff([0, *(row[1] for row in history)])
-    rows = [
-        (number, row[2])
-        for number, row in zip(steps, history, strict=True)
-        if row[0] == epoch
-    ]
-    numbers, losses = zip(*rows, strict=True)
-    return float(np.average(losses, weights=numbers))
+    steps, losses = map(np.array, points(history, "loss"))
+    epochs = np.array(points(history, "epoch")[1])
+    last = epochs == epochs[-1]
+    numbers = np.diff(steps, prepend=0)  # of steps, in each row
+    return float(np.average(losses[last], weights=numbers[last]))
 
 
 def best_epoch(history):

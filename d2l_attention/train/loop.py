@@ -5,6 +5,7 @@ import time
 
 from d2l_attention.train.cluster import check_same, from_chief
 from d2l_attention.train.epochs import (
+    COLUMNS,
     best_epoch,
     epoch_loss,
     keep_epoch,
@@ -14,15 +15,6 @@ from d2l_attention.train.progress import Progress
 from d2l_attention.train.report import Report
 from d2l_attention.train.run_folder import RunError
 import numpy as np
-
-COLUMNS = (
-    "epoch",
-    "step",
-    "loss",
-    "validation_loss",
-    "learning_rate",
-    "tokens_per_second",
-)
 
 
 class ToldToLeave(Exception):

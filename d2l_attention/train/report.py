@@ -1,8 +1,7 @@
 """What the end of an epoch shows: the curves so far, and some translations."""
 
+from d2l_attention.train.epochs import points
 from d2l_attention.translator import Translator
-
-STEP, LOSS, VALIDATION_LOSS, RATE = 1, 2, 3, 4  # places in a row of history
 
 
 class Report:
@@ -26,7 +25,7 @@ class Report:
         """Write `learning_curves.png`.
 
         Args:
-            history: Rows of the history, in the order of `loop.COLUMNS`.
+            history: Rows of the history, in the order of `epochs.COLUMNS`.
 
         Raises:
             RunError: If the file cannot be written; the old one stays.
@@ -34,15 +33,12 @@ class Report:
         from d2l_attention.heatmaps import plot_learning_curves
         from d2l_attention.heatmaps.display import to_png
 
-        def points(column):
-            rows = [row for row in history if row[column] != ""]
-            return [row[STEP] for row in rows], [row[column] for row in rows]
-
         curves = {
-            "training loss": points(LOSS),
-            "validation loss": points(VALIDATION_LOSS),
+            "training loss": points(history, "loss"),
+            "validation loss": points(history, "validation_loss"),
         }
-        ax = plot_learning_curves(curves, points(RATE))
+        rate = points(history, "learning_rate")
+        ax = plot_learning_curves(curves, rate)
         self._folder.write("learning_curves.png", to_png(ax.figure))
 
     def samples(self):

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 from d2l_attention.datasets import DataError, SubwordVectorizer
-from d2l_attention.datasets.files import named, normalize
+from d2l_attention.datasets.files import normalize
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.metrics import bleu, chrf, signatures
 from d2l_attention.train.corpus import Corpus
@@ -147,9 +147,7 @@ def load_run(path):
     if found is None:
         raise RunError(f"{folder.path} has no checkpoint yet.")
     arrays, position = found
-    vectorizers, _ = load_vectorizers(
-        folder.path, folder.read_json("settings.json")
-    )
+    vectorizers, _ = load_vectorizers(folder.path, vars(settings))
     translator = make_translator(settings, vectorizers, arrays)
     return translator, f"the checkpoint of step {position['step']:,}"
 
@@ -178,8 +176,7 @@ def held_out_pairs(path):
         folder.check(settings.identity())
     except FileNotFoundError as error:
         raise DataError(
-            f"The corpus of {path}, {named(settings.corpus)}, is not there any "
-            "more. "
+            f"The corpus of {path}, {error.filename}, is not there any more. "
             "Put it back, or name a file of pairs."
         ) from error
     return Corpus(settings, folder).pairs.test

@@ -25,6 +25,7 @@ from d2l_attention import PositionalEncoding
 from d2l_attention.metrics import bleu, chrf
 from d2l_attention.train import loop
 from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.epochs import points
 from d2l_attention.train.run_folder import RunFolder
 from d2l_attention.train.settings import DEFAULT_LAYERS, Settings
 from d2l_attention.train.trainer import Trainer
@@ -153,8 +154,8 @@ def score(hypotheses, references):
 
 def speed(history):
     """Median over the history's rows."""
-    column = loop.COLUMNS.index("tokens_per_second")
-    return round(float(np.median([float(row[column]) for row in history])))
+    _, speeds = points(history, "tokens_per_second")
+    return round(float(np.median([float(x) for x in speeds])))
 
 
 def race(ours, theirs, rounds=7, steps=10):

@@ -57,7 +57,7 @@ def rows(run):
     """Scores of a run, by the weights it ends with and the search."""
     folder = RunFolder(run)
     settings = load_settings(folder)
-    vectorizers, _ = load_vectorizers(run, folder.read_json("settings.json"))
+    vectorizers, _ = load_vectorizers(run, vars(settings))
     _, position = folder.load_checkpoint()
     pairs = held_out_pairs(run)
     for final in ("last", "average"):

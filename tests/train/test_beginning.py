@@ -182,7 +182,7 @@ def test_a_file_that_holds_no_settings_is_refused(
 
 
 def test_the_settings_of_a_run_make_the_same_run(finished, tmp_path, capsys):
-    """And the command line goes before the file."""
+    """And the command line wins over the file."""
     run = tmp_path / "again"
     words = [f"--settings={finished / 'settings.json'}", "--epochs=1", *BESIDE]
     assert train([str(run), *words]) == 0

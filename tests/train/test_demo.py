@@ -12,6 +12,7 @@ import time
 from browsing import visits
 from d2l_attention.commands.demo import LONGEST, main, make_app
 from d2l_attention.translator import load_translator
+import psutil
 import pytest
 import requests
 
@@ -185,6 +186,9 @@ def test_ctrl_c_ends_the_command(finished, environment):
             if ask(address, text="the red cup").ok:
                 break
             time.sleep(0.1)
+        places = psutil.Process(process.pid).net_connections("tcp")
+        heard = {x.laddr.ip for x in places if x.status == "LISTEN"}
+        assert heard == {"127.0.0.1"}  # and at no address of the network
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
