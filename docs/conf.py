@@ -7,6 +7,7 @@ Nothing is executed, and no page asks the network for anything.
 
 from collections import Counter
 import html
+import json
 import os
 from pathlib import Path
 import re
@@ -99,6 +100,28 @@ def show_the_viewer(app, error):
         view.save(Path(app.outdir) / "_static" / "grid.html")
 
 
+FRAME = re.compile(
+    r'<iframe [^>]*title="([^"]*), to explore"[^>]*srcdoc="([^"]*)"'
+)
+
+
+def show_the_explorables(app, error):
+    """Each page in the frame of a chapter opens alone, too."""
+    folder = Path(app.outdir) / "_static" / "explorables"
+    folder.mkdir(exist_ok=True)
+    for path in sorted((HERE / "notebooks").glob("*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        outputs = (
+            "".join(output.get("data", {}).get("text/html", ""))
+            for cell in notebook["cells"]
+            for output in cell.get("outputs", [])
+        )
+        for title, page in FRAME.findall("".join(outputs)):
+            name = "-".join(re.findall(r"\w+", html.unescape(title).lower()))
+            file = folder / f"{name}.html"
+            file.write_text(html.unescape(page), encoding="utf-8")
+
+
 def show_equations(app, what, name, thing, options, lines):
     """An indented block of a docstring is an equation, line by line.
 
@@ -158,6 +181,7 @@ def setup(app):
     know_chinese_terms()
     app.connect("html-page-context", name_figures)
     app.connect("build-finished", show_the_viewer)
+    app.connect("build-finished", show_the_explorables)
     app.connect("source-read", link_within_the_book)
     # Before Napoleon, which reads the sections of a docstring.
     app.connect("autodoc-process-docstring", show_equations, priority=400)

@@ -84,3 +84,45 @@ def visits(browser, address, *allowed):
     for context in contexts:
         context.close()
     assert not wrong
+
+
+class Opened:
+    """A page that is open, what it asked for, and what went wrong in it."""
+
+    def __init__(self, page):
+        self.page, self.asked, self.errors = page, [], []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", lambda dialog: self.errors.append(dialog.message))
+        page.on("console", self._hear)
+
+    def _hear(self, said):
+        """What the page's own policy refuses is told on the console."""
+        if said.type == "error" and "ERR_FAILED" not in said.text:
+            self.errors.append(said.text)
+
+
+@contextmanager
+def offline(browser, folder, kind=Opened):
+    """A function that opens HTML as a file; all else it asks for is refused."""
+    contexts = []
+
+    def open_page(text, **options):
+        options = {"viewport": {"width": 1280, "height": 1000}} | options
+        contexts.append(browser.new_context(**options))
+        path = folder / f"page{len(contexts)}.html"
+        path.write_text(text, encoding="utf-8")
+        opened = kind(contexts[-1].new_page())
+
+        def refuse(route):
+            if route.request.url == path.as_uri():
+                return route.continue_()
+            opened.asked.append(route.request.url)
+            return route.abort()
+
+        opened.page.route("**/*", refuse)
+        opened.page.goto(path.as_uri(), wait_until="domcontentloaded")
+        return opened
+
+    yield open_page
+    for context in contexts:
+        context.close()

@@ -13,6 +13,7 @@ PACKAGE = Path(d2l_attention.__file__).parent
 FLOORS = {
     "_atomic": 0,
     "_checks": 0,
+    "_page": 0,
     "_quiet": 0,
     "masking": 1,
     "loops": 1,
@@ -28,9 +29,15 @@ FLOORS = {
     "translator": 7,
     "train": 8,
     "commands": 9,
+    "explorables": 9,
     "__main__": 10,
 }
-USERS = {"translator", "train", "commands"}  # put all of it to use
+USERS = {
+    "translator",
+    "train",
+    "commands",
+    "explorables",
+}  # put all of it to use
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "notebook"}
 LAZY = {  # heavy, and needed by some readers only
     "tensorflow": {"datasets", "heatmaps", "loops", "train", "commands"},

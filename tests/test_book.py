@@ -194,6 +194,21 @@ def test_the_interactive_map_is_dark_where_the_book_is(visit):
     assert page.frames[1].evaluate(paper) != light
 
 
+def test_an_explorable_opens_in_its_chapter_and_alone(visit):
+    page = visit("explorables.html")
+    page.click("text=Open Which width?")
+    page.click("#bet")
+    alone = page.inner_text("#result")
+    assert alone.startswith("You bet on 1.0: error 0.")
+    page = visit("notebooks/02_kernel_regression.html", width=390)
+    page.locator("iframe").scroll_into_view_if_needed()
+    inside = page.frame_locator("iframe")
+    inside.locator("#bet").click()
+    assert inside.locator("#result").inner_text() == alone
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+
+
 def test_the_skip_link_is_first_and_leads_to_the_text(visit):
     page = visit("start.html")
     page.keyboard.press("Tab")

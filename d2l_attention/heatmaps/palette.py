@@ -17,7 +17,11 @@ are not drawn together. A variant has the colour of its mechanism and other
 dashes.
 """
 
+import base64
+
+import matplotlib
 from matplotlib.colors import to_rgb
+import numpy as np
 
 # The colours of attention weights: dark is low. Lightness grows evenly, so
 # that the map also works in grey and for every kind of colour blindness.
@@ -89,3 +93,9 @@ def _luminance(colour):
         for level in to_rgb(colour)
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def viridis():
+    """The colours of attention weights for a page: 256 × RGB, in base64."""
+    table = matplotlib.colormaps[WEIGHTS_MAP](np.arange(256), bytes=True)
+    return base64.b64encode(table[:, :3].tobytes()).decode()

@@ -1,17 +1,10 @@
 """A page to explore attention: it works offline, also in a notebook.
 
-Tokens enter the page as text, never as markup or script, and the page's own
-policy forbids every network request. What the page does stands in the folder
-`page`, in files of HTML, CSS and JavaScript; Python joins them and puts in
-the data.
+Tokens enter the page as text, never as markup or script. What the page does
+stands in the folder `page`, in files of HTML, CSS and JavaScript.
 """
 
-import base64
-import html
-from importlib import resources
-import json
-
-from d2l_attention._atomic import write_whole
+from d2l_attention._page import Page
 from d2l_attention.heatmaps.describe import describe_attention
 from d2l_attention.heatmaps.display import display_figure
 from d2l_attention.heatmaps.opening import (
@@ -21,10 +14,10 @@ from d2l_attention.heatmaps.opening import (
     sentence_start,
 )
 from d2l_attention.heatmaps.packing import pack_weights, packed_size
+from d2l_attention.heatmaps.palette import viridis
 from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import hide, select_maps
 from d2l_attention.heatmaps.tokens import readable, right_to_left
-import matplotlib
 import numpy as np
 
 LIMIT = 10_000_000  # bytes of a page
@@ -119,8 +112,10 @@ def view_attention(
     return AttentionView(maps, heads, mask, first, sentence_b)
 
 
-class AttentionView:
+class AttentionView(Page):
     """The page that `view_attention` returns; a notebook displays it."""
+
+    still_folds = True
 
     def __init__(self, maps, heads, mask, first, sentence_b):
         shown = {
@@ -135,8 +130,8 @@ class AttentionView:
             )
         most = float(max(v.max(initial=0.0) for v in values)) or 1.0
         packed = pack_weights(shown, most)
-        self._data = {
-            "colours": _colours(),
+        data = {
+            "colours": viridis(),
             "most": most,
             "first": first,
             "layers": [
@@ -153,51 +148,31 @@ class AttentionView:
                 for path, (matrices, queries, keys) in maps.items()
             ],
         }
+        super().__init__(
+            "Attention",
+            package=__package__,
+            body="page/body.html",
+            styles=["page/page.css"],
+            scripts=[f"page/{name}.js" for name in _SCRIPTS],
+            data=data,
+        )
         path = list(maps)[first["layer"]]
         # The picture that a notebook shows even if it is not trusted.
-        self._still = _still(path, shown[path], first["head"], heads)
+        self._shown_first = _still(path, shown[path], first["head"], heads)
         self._tokens = maps[path][1:]
 
-    def to_html(self):
-        """The whole page, as a str."""
-        scripts = "".join(
-            f"<script>\n{_read(f'{name}.js')}</script>\n" for name in _SCRIPTS
-        )
-        page = _read("page.html").replace("@STYLE@", _read("page.css"))
-        data = json.dumps(self._data)  # all ASCII
-        for char in "<>&":
-            data = data.replace(char, f"\\u{ord(char):04x}")
-        # The data comes last: a token may be the very sign of a place.
-        before, after = page.replace("@SCRIPTS@", scripts).split("@DATA@")
-        return before + data + after
-
-    def save(self, path):
-        """Write the page; it replaces an old file only when complete."""
-        write_whole(path, self.to_html().encode())
-
-    def _repr_html_(self):
-        title, weights = self._still
+    def _still(self):
+        title, weights = self._shown_first
         queries, keys = self._tokens
         tokens = {"query_tokens": queries, "key_tokens": keys}
         ax = plot_attention(
             weights, **tokens, vmax=self._data["most"], max_cells=500
         )
         alt = describe_attention(weights, **tokens)
-        still = display_figure(ax, f"{title}. {alt}").data
-        return (
-            f"<details open><summary>Still picture</summary>{still}</details>"
-            f"{self._frame()}"
-        )
+        return display_figure(ax, f"{title}. {alt}")
 
-    def _frame(self):
-        page = html.escape(self.to_html(), quote=True)
-        height = _height(self._data)
-        return (
-            '<iframe sandbox="allow-scripts allow-downloads" '
-            'allow="clipboard-write" title="Attention, to explore" '
-            f'style="width:100%;height:{height}px;border:0" '
-            f'srcdoc="{page}"></iframe>'
-        )
+    def _height(self):
+        return f"{_pixels(self._data)}px"
 
     def __repr__(self):
         paths = [layer["path"] for layer in self._data["layers"]]
@@ -227,7 +202,7 @@ def _names(tokens, size):
     return [readable(token) for token in tokens]
 
 
-def _height(data):
+def _pixels(data):
     """Pixels of the frame in a notebook, as the page's style lays it out.
 
     A page that turns out higher scrolls within its frame.
@@ -240,22 +215,12 @@ def _height(data):
         height = 280 + 22 * max(len(queries), len(keys))
     else:
         label = 7 * min(14, max(map(len, keys)))
-        lists = sum(_height_of_list(tokens) for tokens in (queries, keys))
+        lists = sum(_pixels_of_list(tokens) for tokens in (queries, keys))
         height = 340 + 28 * len(queries) + label + lists
     return min(900, height)
 
 
-def _height_of_list(tokens):
+def _pixels_of_list(tokens):
     """Pixels of a list of tokens that is about 900 pixels wide."""
     width = sum(8 * min(20, len(token)) + 14 for token in tokens)
     return min(126, 24 * -(-width // 900))
-
-
-def _read(name):
-    file = resources.files(__package__) / "page" / name
-    return file.read_text(encoding="utf-8")
-
-
-def _colours():
-    table = matplotlib.colormaps["viridis"](np.arange(256), bytes=True)
-    return base64.b64encode(table[:, :3].tobytes()).decode()

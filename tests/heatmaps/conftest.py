@@ -1,21 +1,11 @@
 """Pages in Chromium, without a network."""
 
+from browsing import Opened, offline
 import pytest
 
 
-class Viewer:
+class Viewer(Opened):
     """A page of the viewer, and what a test wants to know of it."""
-
-    def __init__(self, page):
-        self.page, self.asked, self.errors = page, [], []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("dialog", lambda dialog: self.errors.append(dialog.message))
-        page.on("console", self._hear)
-
-    def _hear(self, said):
-        """What the page's own policy refuses is told on the console."""
-        if said.type == "error" and "ERR_FAILED" not in said.text:
-            self.errors.append(said.text)
 
     def status(self):
         """What a screen reader is told."""
@@ -61,28 +51,13 @@ class Viewer:
 @pytest.fixture
 def open_view(browser, tmp_path):
     """Opens a view, or HTML, as a file; all it asks for is refused."""
-    contexts = []
+    with offline(browser, tmp_path, Viewer) as open_page:
 
-    def open_view(view, **options):
-        options = {"viewport": {"width": 1280, "height": 1000}} | options
-        contexts.append(browser.new_context(**options))
-        path = tmp_path / f"page{len(contexts)}.html"
-        text = view if isinstance(view, str) else view.to_html()
-        path.write_text(text, encoding="utf-8")
-        viewer = Viewer(contexts[-1].new_page())
-
-        def refuse(route):
-            if route.request.url == path.as_uri():
-                return route.continue_()
-            viewer.asked.append(route.request.url)
-            return route.abort()
-
-        viewer.page.route("**/*", refuse)
-        viewer.page.goto(path.as_uri(), wait_until="domcontentloaded")
-        if not isinstance(view, str):
+        def open_view(view, **options):
+            if isinstance(view, str):
+                return open_page(view, **options)
+            viewer = open_page(view.to_html(), **options)
             viewer.page.wait_for_selector("main[aria-busy=false]")
-        return viewer
+            return viewer
 
-    yield open_view
-    for context in contexts:
-        context.close()
+        yield open_view

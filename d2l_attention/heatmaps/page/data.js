@@ -1,10 +1,7 @@
 "use strict";
-// What Python put into the page, and the weights read out of it.
+// The weights, read out of what Python put into the page.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const MEAN = -1;  // stands for the mean of all heads of a layer
-const element = id => document.getElementById(id);
-const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
 // What the reader has chosen. Every view draws from it and from nothing else.
 const state = {

@@ -85,6 +85,7 @@ function listen() {
   listenOnMap();
   for (const wish of ["(prefers-color-scheme: dark)", "(forced-colors: active)", "(pointer: coarse)"])
     matchMedia(wish).addEventListener("change", paint);
+  document.addEventListener("theme", paint);
   // Not the event "resize": a frame may be drawn before it has its width.
   let width = 0;
   new ResizeObserver(() => {

@@ -1,0 +1,11 @@
+"use strict";
+// The softmax over what a mask allows. Nothing here knows of the page.
+
+// e to each allowed score over the sum of these; 0 where nothing is allowed.
+function maskedSoftmax(scores, mask = null) {
+  const allowed = mask ? scores.filter((_, s) => mask[s]) : scores;
+  const most = Math.max(...allowed);  // no power is larger than 1
+  const powers = scores.map((score, s) => mask && !mask[s] ? 0 : Math.exp(score - most));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return powers.map(power => total ? power / total : 0);
+}

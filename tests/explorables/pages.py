@@ -1,0 +1,16 @@
+"""Each explorable with arrays of a test's own."""
+
+from d2l_attention.explorables import explore_kernel_regression
+import numpy as np
+
+
+def kernel_regression(**asked):
+    rng = np.random.default_rng(1)
+    key = np.sort(rng.uniform(0, 5, 30))
+    value = np.sin(key) + rng.normal(0, 0.3, 30)
+    query = np.arange(0, 5, 0.25)
+    asked = {"truth": np.sin, "width": 1.0, **asked}
+    return explore_kernel_regression(key, value, query, **asked)
+
+
+PAGES = {"kernel_regression": kernel_regression}

@@ -1,0 +1,351 @@
+"""The pages as people meet them: by mouse, finger, key and screen reader."""
+
+from importlib.resources import files
+import re
+
+from d2l_attention.explorables import explore_kernel_regression
+from explorables.pages import PAGES
+import nbformat
+import numpy as np
+import pytest
+
+PHONE = {"has_touch": True, "is_mobile": True}
+WIDTHS = (320, 390, 1280)
+
+
+def screen(width, **options):
+    phone = PHONE if width < 500 else {}
+    return {"viewport": {"width": width, "height": 900}, **phone, **options}
+
+
+def open_all(page):
+    """Answer the page's question, and show all that it has to show."""
+    page.click("#bet")
+    for box in page.locator("input[type=checkbox]:visible").all():
+        box.check()
+
+
+def numbers(page):
+    """Name → the number that stands in the page's text, for each."""
+    return {
+        found.get_attribute("id"): float(found.inner_text().replace("−", "-"))
+        for found in page.locator(".number:visible").all()
+    }
+
+
+def move(page, name, steps):
+    page.focus(f"#{name}")
+    for _ in range(abs(steps)):
+        page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_small_and_asks_for_nothing(name, open_page):
+    text = PAGES[name]().to_html()
+    assert len(text.encode()) <= 60_000
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?:|//\w+\.|\bsrc=|@import|url\(|fetch\(", text)
+    open_all(open_page(text))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_its_screen_and_its_targets_a_finger(
+    name, width, open_page
+):
+    page = open_page(PAGES[name]().to_html(), **screen(width))
+    for _ in range(2):
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width
+        controls = page.locator("button, input[type=range], label.check")
+        boxes = [x.bounding_box() for x in controls.all() if x.is_visible()]
+        assert len(boxes) >= 3
+        assert all(b["width"] >= 44 and b["height"] >= 44 for b in boxes)
+        for text in page.locator("svg text").all():
+            box = text.bounding_box()
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        if page.is_visible("#bet"):
+            open_all(page)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_frame_is_as_high_as_the_page(name, width, open_page):
+    frame = PAGES[name]()._frame()
+    page = open_page(
+        f"<!doctype html><meta name=viewport content='width=device-width'>"
+        f"<body style='margin:0'>{frame}</body>",
+        **screen(width),
+    )
+    inside = page.frames[1]
+    open_all(inside)
+    blank = inside.evaluate(  # a phone's `innerHeight` is of its screen
+        "document.documentElement.clientHeight"
+        " - document.body.getBoundingClientRect().bottom - scrollY"
+    )
+    assert 0 <= blank < 80
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(name, scheme, open_page):
+    sync = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = open_page(PAGES[name]().to_html(), color_scheme=scheme)
+    for _ in range(2):
+        found = sync.Axe().run(page)
+        assert not found.response["violations"], found.generate_report()
+        if page.is_visible("#bet"):
+            open_all(page)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_light_and_dark_are_the_hosts_until_the_button_is_pressed(
+    name, open_page
+):
+    page = open_page(PAGES[name]().to_html(), color_scheme="dark")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(paper)
+    assert page.inner_text("#theme") == "Light"
+    page.click("#theme")
+    assert page.inner_text("#theme") == "Dark"
+    light = page.evaluate(paper)
+    assert light == "rgb(255, 255, 255)" != dark
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(paper) == light
+    page.click("#theme")
+    assert page.evaluate(paper) == dark
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_control_is_reached_and_named(name, open_page):
+    page = open_page(PAGES[name]().to_html())
+    open_all(page)
+    expected = page.evaluate(
+        "[...document.querySelectorAll('button, input')]"
+        ".filter(x => x.offsetParent).map(x => x.id)"
+    )
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    page.mouse.click(1, 1)
+    found = []
+    for _ in expected:
+        page.keyboard.press("Tab")
+        found.append(page.evaluate("document.activeElement.id"))
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_extremes_give_numbers(name, open_page):
+    page = open_page(PAGES[name]().to_html())
+    open_all(page)
+    sliders = page.locator("input[type=range]")
+    for ends in np.ndindex(*[2] * sliders.count()):
+        for slider, end in zip(sliders.all(), ends, strict=True):
+            slider.press("End" if end else "Home")
+        assert numbers(page)
+        text = page.locator("main").inner_html()
+        assert not re.search(r"NaN|Infinity|undefined|null", text)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_screen_reader_hears_each_change_once(name, open_page):
+    page = open_page(PAGES[name]().to_html())
+    page.wait_for_function("() => element('said').textContent")
+    page.evaluate(
+        "heard = []; new MutationObserver(() => heard.push("
+        "element('said').textContent))"
+        ".observe(element('said'), {childList: true})"
+    )
+    first = page.locator("input[type=range]").first
+    name_of = first.get_attribute("id")
+    move(page, name_of, 3)
+    page.wait_for_timeout(900)
+    heard = page.evaluate("heard")
+    assert len(heard) == 1
+    assert re.search(r"\d", heard[0])
+    shown = page.inner_text(f"#{name_of}-shown")
+    assert first.get_attribute("aria-valuetext") == shown
+
+
+def test_hosts_without_frames_keep_the_picture():
+    page = PAGES["kernel_regression"]()
+    bundle = page._repr_mimebundle_()
+    before, frame = bundle["text/html"].split("<iframe")
+    assert re.search(r'<img alt="Which width\? Heatmap of 20', before)
+    assert "allow-same-origin" not in frame and bundle["image/png"]
+    alone = PAGES["kernel_regression"](still=False)._repr_mimebundle_()
+    assert alone["text/html"].startswith("<iframe")
+    assert "image/png" not in alone
+    assert "Which width" in repr(page) == bundle["text/plain"]
+
+
+# Which width?
+
+
+def test_what_is_shown_is_what_is_computed(open_page):
+    """Each width as the page writes it gives the numbers that stand there."""
+    view = PAGES["kernel_regression"]()
+    data = view._data
+    page = open_page(view.to_html())
+    key, value = np.array(data["keys"]), np.array(data["values"])
+    move(page, "width", -100)
+    for _ in data["widths"]:
+        query, width = (
+            float(page.inner_text(f"#{x}-shown")) for x in ("query", "width")
+        )
+        weights = np.exp(-0.5 * ((query - key) / width) ** 2)
+        weights /= weights.sum()
+        expected = {
+            "prediction": weights @ value,
+            "true": np.sin(query),
+            "bias": weights @ np.sin(key) - np.sin(query),
+            "noise": weights @ (value - np.sin(key)),
+            "effective": 1 / np.sum(weights**2),
+        }
+        found = numbers(page)
+        for name, number in expected.items():
+            digits = 1 if name == "effective" else 2
+            assert abs(found[name] - number) <= 0.5001 * 10**-digits, name
+        assert page.inner_text("#bet") == (
+            f"Bet on width {page.inner_text('#width-shown')}"
+        )
+        move(page, "width", 1)
+
+
+def test_the_mouse_pulls_the_query(open_page):
+    page = open_page(PAGES["kernel_regression"]().to_html())
+    box = page.locator("#picture").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 100)
+    assert page.inner_text("#query-shown") == "2.25"
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 100, steps=4)
+    page.mouse.up()
+    assert float(page.inner_text("#query-shown")) <= 0.5
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 100)
+    assert float(page.inner_text("#query-shown")) <= 0.5, "it was let go"
+
+
+def swipe(page, x, y, across, along):
+    """A finger goes down, moves and comes up."""
+    touch = page.context.new_cdp_session(page)
+
+    def send(kind, *points):
+        touch.send(
+            "Input.dispatchTouchEvent",
+            {
+                "type": kind,
+                "touchPoints": [{"x": a, "y": b} for a, b in points],
+            },
+        )
+
+    send("touchStart", (x, y))
+    for i in range(1, 9):
+        send("touchMove", (x + across * i / 8, y + along * i / 8))
+    send("touchEnd")
+
+
+def test_a_finger_taps_and_pulls_sideways_and_scrolls_along(open_page):
+    phone = screen(390, viewport={"width": 390, "height": 600})
+    page = open_page(PAGES["kernel_regression"]().to_html(), **phone)
+    box = page.locator("#picture").bounding_box()
+    y = box["y"] + 200
+
+    def query():
+        return float(page.inner_text("#query-shown"))
+
+    page.touchscreen.tap(box["x"] + 70, y)
+    assert query() <= 0.5
+    swipe(page, box["x"] + 70, y, 200, 5)
+    assert query() >= 3
+    before = query()
+    swipe(page, box["x"] + 100, y, 6, -180)
+    page.wait_for_timeout(200)
+    assert query() == before
+    assert page.evaluate("scrollY") > 50, "the page was scrolled instead"
+
+
+def test_a_bet_is_settled_and_taken_back(open_page):
+    page = open_page(PAGES["kernel_regression"]().to_html())
+    assert page.is_hidden("#after") and page.is_hidden("#own")
+    move(page, "width", -3)
+    chosen = page.inner_text("#width-shown")
+    page.click("#bet")
+    result = page.inner_text("#result")
+    assert result.startswith(f"You bet on {chosen}: error ")
+    assert page.evaluate("document.activeElement.id") == "result"
+    assert page.is_hidden("#bet")
+    best = re.search(r"widths is ([\d.]+): error ([\d.]+)\.", result)
+    move(page, "width", -100)
+    narrowest = page.inner_text("#width-shown")
+    assert page.inner_text("#result") == result, "the bet stays"
+    for _ in range(100):
+        if page.inner_text("#width-shown") == best[1]:
+            break
+        move(page, "width", 1)
+    assert page.inner_text("#now") == f"Width {best[1]} has error {best[2]}."
+    page.check("#own")
+    assert f"The best is {narrowest}, the narrowest" in page.inner_text("#now")
+    page.click("#again")
+    assert page.is_visible("#bet") and page.is_hidden("#after")
+    assert page.inner_text("#width-shown") == "1.0"
+    page.click("#bet")
+    assert not page.is_checked("#own")
+
+
+def test_points_of_ones_own_without_a_known_truth(open_page):
+    view = PAGES["kernel_regression"](truth=None)
+    page = open_page(view.to_html())
+    open_all(page)
+    assert numbers(page).keys() == {"prediction", "effective"}
+    assert "truth" not in page.inner_text("main")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (([1, 2], [1], [0]), r"\(2,\), value of shape \(1,\)"),
+        (([[1, 2]], [1, 2], [0]), r"`key`.*\(1, 2\)"),
+        (([1, np.nan], [1, 2], [0]), "`key`.*finite.*nan"),
+        (([1, 1], [1, 2], [0]), r"two different keys.*1\. 1\."),
+        (([1, 2], [1, 2], []), r"`query`.*\(0,\)"),
+        (([1, 2], [1, 2], [0, 1], lambda x: x[:1]), r"each of 2.*\(1,\)"),
+        (([1, 2], [1, 2], [0], np.log), "`truth`.*inf"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_bad_points_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        explore_kernel_regression(*asked)
+
+
+def frame_of(chapter, title):
+    """The page in the frame of a committed chapter, and what it printed."""
+    path = files("d2l_attention").parent / "notebooks"
+    (name,) = path.glob(f"{chapter}_*.ipynb")
+    notebook = nbformat.read(name, 4)
+    outputs = [
+        output for cell in notebook.cells for output in cell.get("outputs", [])
+    ]
+    printed = "".join(output.get("text", "") for output in outputs)
+    (html_of,) = (
+        output["data"]["text/html"]
+        for output in outputs
+        if f'title="{title}, to explore"' in str(output.get("data", {}))
+    )
+    return html_of, printed
+
+
+def test_the_numbers_of_chapter_02(open_page):
+    text, printed = frame_of("02", "Which width?")
+    page = open_page(text).frames[1]
+    found = numbers(page)
+
+    def said(pattern):
+        return float(re.search(pattern, printed)[1])
+
+    assert page.inner_text("#query-shown") == "2.5"
+    assert page.inner_text("#width-shown") == "1.0"
+    assert found["effective"] == said(r"in the middle: ([\d.]+)")
+    assert found["rmse"] == said(r"RMSE, width 1: ([\d.]+)")
+    page.click("#bet")
+    best = re.search(r"widths is ([\d.]+):", page.inner_text("#result"))
+    assert float(best[1]) == said(r"best width on the grid: ([\d.]+)")

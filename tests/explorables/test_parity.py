@@ -1,0 +1,95 @@
+"""What a page computes is what the package computes."""
+
+from d2l_attention import masked_softmax, nadaraya_watson
+from explorables.pages import kernel_regression
+import keras
+import numpy as np
+import pytest
+
+ERROR = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def doubles():
+    """Browsers compute in float64; so does the package here."""
+    before = keras.config.floatx()
+    keras.config.set_floatx("float64")
+    yield
+    keras.config.set_floatx(before)
+
+
+def row(function, *arguments, **options):
+    """A function of the package for one query and one feature."""
+    columns = (
+        np.reshape(np.asarray(x, "float64"), (1, -1, 1)) for x in arguments
+    )
+    return np.array(function(*columns, **options)[1])[0]
+
+
+def weights_of(query, key, width, mask=None):
+    return row(
+        nadaraya_watson,
+        *(query, key, key),
+        width=width,
+        attention_mask=mask,
+        return_attention_scores=True,
+    )
+
+
+HOSTILE = {
+    "random": ([0.3, 1.7, 2.2, 2.9, 4.1], 2.0, 0.7),
+    "ties": ([1.0, 1.0, 2.0, 3.0], 1.5, 0.5),
+    "far": ([0.1, 0.9, 1.3], 100.0, 0.05),
+    "narrow": ([0.0, 1.0, 2.0], 0.4, 0.001),
+    "wide": ([-3.0, 0.0, 5.0], 1.0, 1e6),
+    "two": ([0.0, 1.0], 0.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_weights_of_a_bell(case, open_page):
+    key, query, width = HOSTILE[case]
+    page = open_page(kernel_regression().to_html())
+    found = page.evaluate(f"weightsAt({query}, {key}, {width})")
+    expected = weights_of([query], key, width)[0]
+    assert np.allclose(found, expected, atol=ERROR, rtol=0)
+    effective = page.evaluate(f"effectiveKeys({found})")
+    assert np.isclose(effective, 1 / np.sum(expected**2), atol=ERROR)
+    left = page.evaluate(f"weightsAt({query}, {key}, {width}, 1)")
+    mask = np.arange(len(key)) != 1
+    expected = weights_of([query], key, width, mask)[0]
+    assert np.allclose(left, expected, atol=ERROR, rtol=0) and left[1] == 0
+
+
+@pytest.mark.parametrize("width", [0.02, 0.3, 2.0])
+def test_errors_of_a_width(width, open_page):
+    rng = np.random.default_rng(2)
+    key, value = rng.uniform(0, 5, 12), rng.normal(size=12)
+    query = rng.uniform(-1, 6, 7)
+    page = open_page(kernel_regression().to_html())
+    k, v, q = (x.tolist() for x in (key, value, query))
+    found = page.evaluate(f"rootMeanSquare({q}, {k}, {v}, {q}, {width})")
+    prediction = weights_of(query, key, width) @ value
+    expected = np.sqrt(np.mean((prediction - query) ** 2))
+    assert np.isclose(found, expected, atol=ERROR)
+    for keep_own, mask in (("true", None), ("false", ~np.eye(12, dtype=bool))):
+        found = page.evaluate(f"leaveOneOut({k}, {v}, {width}, {keep_own})")
+        prediction = weights_of(key, key, width, mask) @ value
+        expected = np.mean((prediction - value) ** 2)
+        assert np.isclose(found, expected, atol=ERROR), keep_own
+
+
+def test_the_masked_softmax(open_page):
+    page = open_page(kernel_regression().to_html())
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(6, 5)) * 10
+    scores[1], scores[2] = 1000, [1e5, -1e5, 0, 0, 1e5]
+    mask = rng.uniform(size=(6, 5)) < 0.6
+    mask[3], mask[4] = False, True
+    scores[5, ~mask[5]] = 1000  # what is masked may be large
+    expected = np.array(masked_softmax(scores, mask))
+    for t in range(6):
+        asked = f"{scores[t].tolist()}, {str(mask[t].tolist()).lower()}"
+        found = page.evaluate(f"maskedSoftmax({asked})")
+        assert np.allclose(found, expected[t], atol=ERROR, rtol=0), t
+    assert not np.any(expected[3])
