@@ -168,6 +168,23 @@ def test_a_table_of_translators_is_its_file(title, file, names):
             assert float(last) == pytest.approx(longer, abs=0.051)
 
 
+def test_the_table_of_the_recipe_is_its_file():
+    found = {}
+    for row in load_results("recipe"):
+        name = row["recipe"], row["weights"], row["beam"]
+        found.setdefault(name, []).append(float(row["bleu"]))
+    table = rows_below("Translation: what each part of the recipe brings")
+    columns = [(w, b) for w in ("last", "average") for b in ("1", "4")]
+    for recipe, *cells in table:
+        for cell, column in zip(cells, columns, strict=True):
+            bleu = found.pop((recipe, *column))
+            assert len(bleu) == 3
+            shown = [float(x) for x in re.findall(r"[\d.]+", cell)]
+            kept = [np.mean(bleu), min(bleu), max(bleu)]
+            assert shown == pytest.approx(kept, abs=0.051)
+    assert not found
+
+
 def test_the_memory_of_a_kernel_is_what_the_file_says():
     rows = load_results("kernel_memory")
     kinds = {"assignment": [], "chapter": []}
