@@ -219,6 +219,14 @@ def test_what_is_shown_is_what_is_computed(open_page):
         move(page, "width", 1)
 
 
+def test_a_query_far_from_all_points(open_page):
+    view = explore_kernel_regression([0, 5], [1, 2], [2.4], start=2.4)
+    page = open_page(view.to_html())
+    page.locator("#width").press("Home")
+    assert numbers(page) == {"prediction": 1.0, "effective": 1.0}
+    assert "NaN" not in page.locator("#picture").inner_html()
+
+
 def test_the_mouse_pulls_the_query(open_page):
     page = open_page(PAGES["kernel_regression"]().to_html())
     box = page.locator("#picture").bounding_box()
