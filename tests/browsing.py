@@ -6,6 +6,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import shutil
 from threading import Thread
 
+import numpy as np
 import pytest
 
 NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
@@ -126,3 +127,22 @@ def offline(browser, folder, kind=Opened):
     yield open_page
     for context in contexts:
         context.close()
+
+
+def rgb(colour):
+    """The three levels of a colour as `getComputedStyle` writes it."""
+    return [float(part) for part in colour[4:-1].split(",")][:3]
+
+
+def contrast(one, other):
+    """Contrast of two colours as WCAG defines it."""
+
+    def luminance(colour):
+        part = np.array(colour) / 255
+        part = np.where(
+            part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4
+        )
+        return part @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    first, second = luminance(one), luminance(other)
+    return max(first, second) / min(first, second)

@@ -3,6 +3,7 @@
 from importlib.resources import files
 import re
 
+from browsing import contrast, rgb
 from d2l_attention.explorables import explore_kernel_regression
 from explorables.pages import PAGES
 import nbformat
@@ -96,6 +97,28 @@ def test_axe_finds_nothing(name, scheme, open_page):
         assert not found.response["violations"], found.generate_report()
         if page.is_visible("#bet"):
             open_all(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lines_and_their_names_are_seen(scheme, open_page):
+    """What axe does not look at: the text and the lines of pictures."""
+    page = open_page(
+        PAGES["kernel_regression"]().to_html(), color_scheme=scheme
+    )
+    style = "getComputedStyle(document.querySelector('%s')).%s"
+    paper = rgb(page.evaluate(style % ("body", "backgroundColor")))
+    open_all(page)
+    seen = {
+        "svg text": ("fill", 4.5),
+        "svg text.strong": ("fill", 4.5),
+        "svg .line.strong": ("stroke", 3),
+        "svg .line.wrong": ("stroke", 3),
+        "svg .axis": ("stroke", 3),
+        "#said": ("color", 4.5),
+    }
+    for what, (kind, least) in seen.items():
+        found = rgb(page.evaluate(style % (what, kind)))
+        assert contrast(found, paper) >= least, what
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -5,6 +5,7 @@ Every view is looked at, for what a reader sees and not only for what is there.
 
 import statistics
 
+from browsing import contrast, rgb
 from d2l_attention.heatmaps import view_attention
 from hostile import HOSTILE
 import numpy as np
@@ -33,20 +34,6 @@ def view_of(**asked):
     return view_attention(
         maps, query_tokens=TOKENS, key_tokens=TOKENS, sentence_b=5, **asked
     )
-
-
-def contrast(one, other):
-    """Contrast of two colours as WCAG defines it."""
-
-    def luminance(colour):
-        part = np.array(colour) / 255
-        part = np.where(
-            part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4
-        )
-        return part @ [0.2126, 0.7152, 0.0722] + 0.05
-
-    first, second = luminance(one), luminance(other)
-    return max(first, second) / min(first, second)
 
 
 LOOKS = {
@@ -90,10 +77,6 @@ def test_labels_and_cells_are_seen_in_every_theme(open_view, look):
         )
         assert contrast(rgb(style), paper) > 4.5, text
     viewer.asserts_innocence()
-
-
-def rgb(colour):
-    return [float(part) for part in colour[4:-1].split(",")][:3]
 
 
 def test_a_change_of_theme_paints_anew(open_view):
