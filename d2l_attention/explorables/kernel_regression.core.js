@@ -13,11 +13,7 @@ const weigh = (weights, values) => weights.reduce((sum, weight, s) => sum + weig
 const effectiveKeys = weights => 1 / weigh(weights, weights);
 
 const meanSquare = errors => errors.reduce((sum, error) => sum + error ** 2, 0) / errors.length;
-
-// Root of the mean squared distance from the truth, over all queries.
-function rootMeanSquare(queries, keys, values, truth, width) {
-  return Math.sqrt(meanSquare(queries.map((query, t) => weigh(weightsAt(query, keys, width), values) - truth[t])));
-}
+const rootMeanSquare = errors => Math.sqrt(meanSquare(errors));
 
 // Mean squared error of each point's prediction from the others, or from all.
 function leaveOneOut(keys, values, width, keepOwn) {

@@ -10,7 +10,9 @@ from d2l_attention.kernel_regression import nadaraya_watson
 import numpy as np
 
 # Numbers that lie evenly on a logarithmic scale, two digits each (IEC 60063).
-_E24 = "10 11 12 13 15 16 18 20 22 24 27 30 33 36 39 43 47 51 56 62 68 75 82 91"
+_E24 = (
+    "10 11 12 13 15 16 18 20 22 24 27 30 33 36 39 43 47 51 56 62 68 75 82 91"
+).split()
 
 
 def explore_kernel_regression(
@@ -118,9 +120,7 @@ def _of_all(name, function, places):
 def _widths(low, high):
     """The preferred numbers from about `low` to `high`."""
     powers = range(int(np.floor(np.log10(low))) - 1, 16)
-    found = (
-        float(f"{digits}e{p - 1}") for p in powers for digits in _E24.split()
-    )
+    found = (float(f"{digits}e{p - 1}") for p in powers for digits in _E24)
     return [width for width in found if 0.99 * low <= width <= 1.01 * high]
 
 

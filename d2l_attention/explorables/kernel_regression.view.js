@@ -10,7 +10,6 @@ const width = slider("width", widths, data.width, inWords, show);
 let bet = null;  // the width that the reader chose before seeing the errors
 let errorsAt = null;  // of each width: leave-one-out, and with its own key
 
-const spread = list => [Math.min(...list), Math.max(...list)];
 const [lowest, highest] = spread([...values, ...(truth ? truth.queries : [])]);
 const X = spread([...keys, ...queries]), Y = [lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)];
 const LEFT = 40, RIGHT = 8;
@@ -18,8 +17,9 @@ let toQuery = null;  // from pixels of the picture to a query
 
 function show() {
   const weights = weightsAt(query.value, keys, width.value);
-  drawPicture(weights);
-  const prediction = weigh(weights, values);
+  const curve = queries.map(at => weigh(weightsAt(at, keys, width.value), values));
+  const prediction = curve[query.place];
+  drawPicture(weights, curve);
   element("prediction").textContent = fixed(prediction);
   element("effective").textContent = fixed(effectiveKeys(weights), 1);
   let said = `Prediction ${fixed(prediction)}, ${fixed(effectiveKeys(weights), 1)} effective keys.`;
@@ -28,7 +28,7 @@ function show() {
     element("true").textContent = fixed(right);
     element("bias").textContent = fixed(expected - right);
     element("noise").textContent = fixed(prediction - expected);
-    element("rmse").textContent = fixed(rootMeanSquare(queries, keys, values, truth.queries, width.value));
+    element("rmse").textContent = fixed(rootMeanSquare(curve.map((value, t) => value - truth.queries[t])));
     said += ` Bias ${fixed(expected - right)}, noise ${fixed(prediction - expected)}.`;
   }
   element("bet").textContent = `Bet on width ${inWords(width.value)}`;
@@ -36,7 +36,7 @@ function show() {
   announce(said);
 }
 
-function drawPicture(weights) {
+function drawPicture(weights, curve) {
   paint(element("picture"), 330, (add, across) => {
     const x = linear(X, [LEFT + 8, across - RIGHT - 8]), y = linear(Y, [214, 22]);
     const centre = x(query.value), most = Math.max(...weights), tall = linear([0, most], [296, 238]);
@@ -49,14 +49,13 @@ function drawPicture(weights) {
     const nearest = apart(keys[weights.indexOf(most)]);
     const bell = Array.from({length: 161}, (_, i) => X[0] + i / 160 * (X[1] - X[0]))
       .map(at => [x(at), tall(Math.min(1.15 * most, most * Math.exp(nearest - apart(at))))]);
-    add("path", {d: path(bell), class: "line strong", "stroke-width": 1});
+    add("path", {d: path(bell), class: "line strong"});
     weights.forEach((weight, s) => add("rect", {x: (x(keys[s]) - 2).toFixed(1), y: tall(weight).toFixed(1), width: 4, height: (296 - tall(weight)).toFixed(1), fill: colourAt(weight / most), class: "cell"}));
     if (truth) drawCurve(add, x, y, truth.queries, "", [across - RIGHT, "truth"]);
-    const curve = queries.map(at => weigh(weightsAt(at, keys, width.value), values));
     drawCurve(add, x, y, curve, "strong", [across - RIGHT - 46, "prediction"]);
     add("path", {d: `M${centre} 22V296`, class: "axis strong"});
     weights.forEach((weight, s) => add("circle", {cx: x(keys[s]).toFixed(1), cy: y(values[s]).toFixed(1), r: (2 + 5 * Math.sqrt(weight / most)).toFixed(1), fill: colourAt(weight / most), stroke: "var(--rule)", class: "cell"}));
-    add("circle", {cx: centre, cy: y(weigh(weights, values)), r: 8, class: "line strong"});
+    add("circle", {cx: centre, cy: y(curve[query.place]), r: 8, class: "line strong"});
   });
 }
 
@@ -82,7 +81,7 @@ function showErrors() {
 
 function drawErrors(kind) {
   paint(element("errors"), 220, (add, across) => {
-    const best = widths[bestOf(0)], most = 2.6 * errorsAt[bestOf(0)][0];
+    const best = widths[bestOf(0)], most = 2.6 * errorsAt[bestOf(0)][0] || 1;
     const x = logarithmic([widths[0], widths.at(-1)], [LEFT + 8, across - RIGHT - 8]), y = linear([0, most], [176, 22]);
     axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 22, bottom: 176, xTicks: [widths[0], best, widths.at(-1)], yTicks: ticks([0, most], 4), xName: "width", yName: "mean squared error", words: inWordsOrNone});
     const curve = kind => path(errorsAt.map((pair, i) => pair[kind] <= most ? [x(widths[i]), y(pair[kind])] : null));

@@ -21,18 +21,24 @@ function slider(id, values, first, words, changed) {
     },
     to(place) {
       input.value = place;
+      changed();
+      control.name();
+    },
+    name() {
       shown.textContent = words(control.value);
       input.setAttribute("aria-valuetext", words(control.value));
-      changed();
     },
   };
-  Object.assign(input, {min: 0, max: values.length - 1, step: 1});
+  Object.assign(input, {min: 0, max: values.length - 1, step: 1, value: first});
   input.oninput = () => control.to(control.place);
-  // Before the first change there is nothing to draw.
-  input.value = first;
-  shown.textContent = words(control.value);
-  input.setAttribute("aria-valuetext", words(control.value));
+  control.name();
   return control;
+}
+
+// From the least to the greatest of a list; equal numbers get room around them.
+function spread(list) {
+  const [low, high] = [Math.min(...list), Math.max(...list)];
+  return low < high ? [low, high] : [low - 1, high + 1];
 }
 
 // From values to pixels, along one axis.

@@ -158,7 +158,7 @@ class AttentionView(Page):
         )
         path = list(maps)[first["layer"]]
         # The picture that a notebook shows even if it is not trusted.
-        self._shown_first = _still(path, shown[path], first["head"], heads)
+        self._shown_first = _first_map(path, shown[path], first["head"], heads)
         self._tokens = maps[path][1:]
 
     def _still(self):
@@ -179,7 +179,7 @@ class AttentionView(Page):
         return f"AttentionView({paths})"
 
 
-def _still(path, matrices, head, heads):
+def _first_map(path, matrices, head, heads):
     """Title and weights of the map that a notebook shows as a picture."""
     if head == -1:
         title, weights = "mean of the heads", matrices.mean(0)

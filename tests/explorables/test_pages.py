@@ -212,6 +212,13 @@ def test_hosts_without_frames_keep_the_picture():
 # Which width?
 
 
+def error_of(query, key, value, width):
+    """RMSE of all predictions of a sine."""
+    weights = np.exp(-0.5 * ((query[:, None] - key) / width) ** 2)
+    prediction = weights @ value / weights.sum(axis=1)
+    return np.sqrt(np.mean((prediction - np.sin(query)) ** 2))
+
+
 def test_what_is_shown_is_what_is_computed(open_page):
     """Each width as the page writes it gives the numbers that stand there."""
     view = PAGES["kernel_regression"]()
@@ -231,6 +238,7 @@ def test_what_is_shown_is_what_is_computed(open_page):
             "bias": weights @ np.sin(key) - np.sin(query),
             "noise": weights @ (value - np.sin(key)),
             "effective": 1 / np.sum(weights**2),
+            "rmse": error_of(np.array(data["queries"]), key, value, width),
         }
         found = numbers(page)
         for name, number in expected.items():
@@ -248,6 +256,15 @@ def test_a_query_far_from_all_points(open_page):
     page.locator("#width").press("Home")
     assert numbers(page) == {"prediction": 1.0, "effective": 1.0}
     assert "NaN" not in page.locator("#picture").inner_html()
+
+
+def test_points_that_are_all_alike(open_page):
+    view = explore_kernel_regression([0, 1, 2], [3, 3, 3], [1.0])
+    page = open_page(view.to_html())
+    open_all(page)
+    assert numbers(page)["prediction"] == 3
+    assert "error 0.000" in page.inner_text("#result")
+    assert not re.search("NaN|Infinity", page.locator("main").inner_html())
 
 
 def test_the_mouse_pulls_the_query(open_page):

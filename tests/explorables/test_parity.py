@@ -18,22 +18,11 @@ def doubles():
     keras.config.set_floatx(before)
 
 
-def row(function, *arguments, **options):
-    """A function of the package for one query and one feature."""
-    columns = (
-        np.reshape(np.asarray(x, "float64"), (1, -1, 1)) for x in arguments
-    )
-    return np.array(function(*columns, **options)[1])[0]
-
-
 def weights_of(query, key, width, mask=None):
-    return row(
-        nadaraya_watson,
-        *(query, key, key),
-        width=width,
-        attention_mask=mask,
-        return_attention_scores=True,
-    )
+    query, key = (np.reshape(x, (1, -1, 1)) for x in (query, key))
+    options = {"attention_mask": mask, "return_attention_scores": True}
+    _, weights = nadaraya_watson(query, key, key, width, **options)
+    return np.array(weights[0])
 
 
 HOSTILE = {
@@ -68,9 +57,11 @@ def test_errors_of_a_width(width, open_page):
     query = rng.uniform(-1, 6, 7)
     page = open_page(kernel_regression().to_html())
     k, v, q = (x.tolist() for x in (key, value, query))
-    found = page.evaluate(f"rootMeanSquare({q}, {k}, {v}, {q}, {width})")
+    found = page.evaluate(
+        f"rootMeanSquare({q}.map(q => weigh(weightsAt(q, {k}, {width}), {v})))"
+    )
     prediction = weights_of(query, key, width) @ value
-    expected = np.sqrt(np.mean((prediction - query) ** 2))
+    expected = np.sqrt(np.mean(prediction**2))
     assert np.isclose(found, expected, atol=ERROR)
     for keep_own, mask in (("true", None), ("false", ~np.eye(12, dtype=bool))):
         found = page.evaluate(f"leaveOneOut({k}, {v}, {width}, {keep_own})")

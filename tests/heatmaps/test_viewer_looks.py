@@ -82,6 +82,10 @@ def test_labels_and_cells_are_seen_in_every_theme(open_view, look):
 def test_a_change_of_theme_paints_anew(open_view):
     page = open_view(view_of(), color_scheme="light").page
     assert page.evaluate("painted.colours.dark") is False
+    for dark in (True, False):
+        page.click("#theme")
+        assert page.evaluate("painted.colours.dark") is dark
+    page.evaluate("document.documentElement.style.colorScheme = ''")
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("() => painted.colours.dark === true")
     page.emulate_media(color_scheme="light", forced_colors="active")
