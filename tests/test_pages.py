@@ -138,7 +138,7 @@ def test_the_table_of_linear_cost_is_its_file():
             },
         ),
         (
-            "Translation: all 142,787 pairs",
+            "Translation: all 142,787 pairs, beside keras-hub",
             "2026-11-22_fra_eng_all.csv",
             {"this package": "Transformer", "keras-hub": "keras-hub"},
         ),
@@ -166,6 +166,19 @@ def test_a_table_of_translators_is_its_file(title, file, names):
         if row.get("split"):
             longer = float(whole[names[label], "long_test"]["bleu"])
             assert float(last) == pytest.approx(longer, abs=0.051)
+
+
+def test_the_table_of_all_pairs_is_its_file():
+    table = rows_below("Translation: all 142,787 pairs, in an hour")
+    for row, cells in zip(load_results("all_pairs"), table, strict=True):
+        _, parameters, bleu, chrf = cells
+        assert parameters == f"{int(row['parameters']):,}"
+        for cell, metric in ((bleu, "bleu"), (chrf, "chrf")):
+            shown = [float(x) for x in re.findall(r"[\d.]+", cell)]
+            kept = [
+                float(row[f"{metric}{end}"]) for end in ("", "_low", "_high")
+            ]
+            assert shown == pytest.approx(kept, abs=0.051)
 
 
 def test_the_table_of_the_recipe_is_its_file():

@@ -1,0 +1,43 @@
+"""A run's test scores, greedy and with a beam of 4.
+
+    python -m d2l_attention train RUN --corpus fra-eng.zip --max-length 20 \
+        --num-test 5000 --num-validation 1000 --batch-size 128 --dropout 0.1 \
+        --vocab-size 8000 --normalize-first --epochs 10 --workers 2
+    python data/results/all_pairs.py RUN > data/results/DATE_all_pairs.csv
+
+The minutes are those of the training, from its first file to its scores.
+"""
+
+import csv
+from pathlib import Path
+import sys
+
+from d2l_attention.train.results import held_out_pairs, load_run, score
+
+
+def main():
+    run = Path(sys.argv[1])
+    first, last = (
+        (run / name).stat().st_mtime
+        for name in ("settings.json", "scores.json")
+    )
+    translator, _ = load_run(run)
+    pairs = held_out_pairs(run)
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(
+        "parameters,minutes,beam,"
+        "bleu,bleu_low,bleu_high,chrf,chrf_low,chrf_high".split(",")
+    )
+    for beam in (1, 4):
+        _, scores = score(translator, pairs, beam)
+        found = [
+            round(scores[metric][which], 2)
+            for metric in ("bleu", "chrf")
+            for which in ("score", "low", "high")
+        ]
+        minutes = round((last - first) / 60, 1)
+        out.writerow([translator.model.count_params(), minutes, beam, *found])
+
+
+if __name__ == "__main__":
+    main()
