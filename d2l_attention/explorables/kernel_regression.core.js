@@ -7,8 +7,6 @@ function weightsAt(query, keys, width, leftOut = -1) {
   return maskedSoftmax(scores, keys.map((_, s) => s !== leftOut));
 }
 
-const weigh = (weights, values) => weights.reduce((sum, weight, s) => sum + weight * values[s], 0);
-
 // As many equal weights would have the same sum of squares.
 const effectiveKeys = weights => 1 / weigh(weights, weights);
 

@@ -5,6 +5,7 @@ prediction − truth = bias + noise
 bias = Σ_s α_s f(k_s) − f(q),  noise = Σ_s α_s (v_s − f(k_s))
 """
 
+from d2l_attention.explorables.arrays import finite, nearest
 from d2l_attention.explorables.page import Explorable
 from d2l_attention.kernel_regression import nadaraya_watson
 import numpy as np
@@ -54,8 +55,8 @@ def explore_kernel_regression(
         >>> explore_kernel_regression(x, np.sin(x), x, np.sin)
         Explorable('Which width?')
     """
-    key, value = _vector("key", key), _vector("value", value)
-    query = np.sort(_vector("query", query))
+    key, value = finite("key", key), finite("value", value)
+    query = np.sort(finite("query", query))
     if key.shape != value.shape:
         raise ValueError(
             "There must be one value for each key. Received: key of shape "
@@ -67,13 +68,13 @@ def explore_kernel_regression(
             f"There must be two different keys. Received: key={key}."
         )
     widths = _widths(reach / 100, 0.3 * reach)
-    first = _nearest(widths, reach / 5 if width is None else width)
+    first = nearest(widths, reach / 5 if width is None else width)
     middle = (query[0] + query[-1]) / 2
     data = {
         "keys": key.tolist(),
         "values": value.tolist(),
         "queries": query.tolist(),
-        "query": _nearest(query, middle if start is None else start),
+        "query": nearest(query, middle if start is None else start),
         "widths": widths,
         "width": first,
         "truth": None,
@@ -97,18 +98,8 @@ def explore_kernel_regression(
     )
 
 
-def _vector(name, array):
-    array = np.asarray(array, "float64")
-    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        raise ValueError(
-            f"`{name}` must be one axis of finite numbers. Received: "
-            f"{name} of shape {array.shape}, {array}."
-        )
-    return array
-
-
 def _of_all(name, function, places):
-    found = _vector(name, function(places))
+    found = finite(name, function(places))
     if found.shape != places.shape:
         raise ValueError(
             f"`{name}` must return a number for each of {len(places)}. "
@@ -122,7 +113,3 @@ def _widths(low, high):
     powers = range(int(np.floor(np.log10(low))) - 1, 16)
     found = (float(f"{digits}e{p - 1}") for p in powers for digits in _E24)
     return [width for width in found if 0.99 * low <= width <= 1.01 * high]
-
-
-def _nearest(places, number):
-    return int(np.abs(np.asarray(places) - number).argmin())

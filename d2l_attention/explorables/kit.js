@@ -19,6 +19,11 @@ function slider(id, values, first, words, changed) {
       const apart = values.map(value => Math.abs(value - number));
       control.to(apart.indexOf(Math.min(...apart)));
     },
+    // Only the first values, of which there is at least one.
+    upTo(count) {
+      input.max = count - 1;
+      control.name();
+    },
     to(place) {
       input.value = place;
       changed();

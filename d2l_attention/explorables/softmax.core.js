@@ -1,5 +1,5 @@
 "use strict";
-// The softmax over what a mask allows. Nothing here knows of the page.
+// Softmax and weighted sum. Nothing here knows of the page.
 
 // e to each allowed score over the sum of these; 0 where nothing is allowed.
 function maskedSoftmax(scores, mask = null) {
@@ -9,3 +9,5 @@ function maskedSoftmax(scores, mask = null) {
   const total = powers.reduce((sum, power) => sum + power, 0);
   return powers.map(power => total ? power / total : 0);
 }
+
+const weigh = (weights, values) => weights.reduce((sum, weight, s) => sum + weight * values[s], 0);

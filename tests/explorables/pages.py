@@ -1,6 +1,9 @@
 """Each explorable with arrays of a test's own."""
 
-from d2l_attention.explorables import explore_kernel_regression
+from d2l_attention.explorables import (
+    explore_flash_attention,
+    explore_kernel_regression,
+)
 import numpy as np
 
 
@@ -13,4 +16,13 @@ def kernel_regression(**asked):
     return explore_kernel_regression(key, value, query, **asked)
 
 
-PAGES = {"kernel_regression": kernel_regression}
+def flash_attention(**asked):
+    scores = np.log([1.0, 2, 4, 1])
+    value = np.array([[8.0, 0], [4, 4], [2, 2], [16, 8]])
+    return explore_flash_attention(scores, value, **asked)
+
+
+PAGES = {
+    "kernel_regression": kernel_regression,
+    "flash_attention": flash_attention,
+}

@@ -4,7 +4,10 @@ from importlib.resources import files
 import re
 
 from browsing import contrast, rgb
-from d2l_attention.explorables import explore_kernel_regression
+from d2l_attention.explorables import (
+    explore_flash_attention,
+    explore_kernel_regression,
+)
 from explorables.pages import PAGES
 import nbformat
 import numpy as np
@@ -35,9 +38,9 @@ def numbers(page):
 
 
 def move(page, name, steps):
-    page.focus(f"#{name}")
     for _ in range(abs(steps)):
-        page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
+        key = "ArrowRight" if steps > 0 else "ArrowLeft"
+        page.locator(f"#{name}").press(key)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -100,11 +103,10 @@ def test_axe_finds_nothing(name, scheme, open_page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_lines_and_their_names_are_seen(scheme, open_page):
+@pytest.mark.parametrize("name", PAGES)
+def test_lines_and_their_names_are_seen(name, scheme, open_page):
     """What axe does not look at: the text and the lines of pictures."""
-    page = open_page(
-        PAGES["kernel_regression"]().to_html(), color_scheme=scheme
-    )
+    page = open_page(PAGES[name]().to_html(), color_scheme=scheme)
     style = "getComputedStyle(document.querySelector('%s')).%s"
     paper = rgb(page.evaluate(style % ("body", "backgroundColor")))
     open_all(page)
@@ -114,8 +116,15 @@ def test_lines_and_their_names_are_seen(scheme, open_page):
         "svg .line.strong": ("stroke", 3),
         "svg .line.wrong": ("stroke", 3),
         "svg .axis": ("stroke", 3),
+        "svg .bar.strong": ("fill", 3),
+        "svg .bar.faint": ("fill", 3),
         "#said": ("color", 4.5),
+        "p .wrong": ("color", 4.5),
     }
+    seen = {
+        what: how for what, how in seen.items() if page.query_selector(what)
+    }
+    assert len(seen) >= 5
     for what, (kind, least) in seen.items():
         found = rgb(page.evaluate(style % (what, kind)))
         assert contrast(found, paper) >= least, what
@@ -160,7 +169,7 @@ def test_every_control_is_reached_and_named(name, open_page):
 def test_extremes_give_numbers(name, open_page):
     page = open_page(PAGES[name]().to_html())
     open_all(page)
-    sliders = page.locator("input[type=range]")
+    sliders = page.locator("input[type=range]:visible")
     for ends in np.ndindex(*[2] * sliders.count()):
         for slider, end in zip(sliders.all(), ends, strict=True):
             slider.press("End" if end else "Home")
@@ -404,3 +413,158 @@ def test_the_numbers_of_chapter_02(open_page):
     page.click("#bet")
     best = re.search(r"widths is ([\d.]+):", page.inner_text("#result"))
     assert float(best[1]) == said(r"best width on the grid: ([\d.]+)")
+
+
+# Carry the output.
+
+
+def test_the_sums_are_those_of_the_blocks(open_page):
+    """At each step and block size, what is shown is what is computed."""
+    view = PAGES["flash_attention"]()
+    choices, value = np.array(view._data["choices"]), view._data["values"]
+    scores, value = choices[view._data["scores"]], np.array(value)
+    page = open_page(view.to_html())
+    for size in (1, 2, 3, 4):
+        move(page, "block", -9)
+        move(page, "block", size - 1)
+        assert page.inner_text("#block-shown") == str(size)
+        move(page, "step", -9)
+        m, total, carried = -np.inf, 0.0, np.zeros(2)
+        count = -(-4 // size)
+        for i in range(count):
+            assert page.inner_text("#step-shown") == f"{i + 1} of {count}"
+            at = slice(i * size, (i + 1) * size)
+            new = max(m, scores[at].max())
+            shrink, powers = np.exp(m - new), np.exp(scores[at] - new)
+            found = numbers(page)
+            expected = {
+                "shrink": shrink,
+                "total-before": total,
+                "total-kept": shrink * total,
+                "total-added": powers.sum(),
+                "total-now": shrink * total + powers.sum(),
+                "carried-0-before": carried[0],
+                "carried-1-kept": shrink * carried[1],
+            }
+            m, total = new, shrink * total + powers.sum()
+            carried = shrink * carried + powers @ value[at]
+            expected["carried-0-now"], expected["carried-1-now"] = carried
+            expected["norm"] = m + np.log(total)
+            for name, number in expected.items():
+                assert abs(found[name] - number) <= 0.00501, (size, i, name)
+            x, y = carried / total
+            assert page.inner_text("#output") == f"({x:.2f}, {y:.2f})"
+            assert page.inner_text("#at-once") == f"({x:.2f}, {y:.2f})"
+            assert page.inner_text("#m") == f"ln {round(np.exp(m))}"
+            move(page, "step", 1)
+
+
+def test_a_step_stays_among_the_blocks(open_page):
+    page = open_page(PAGES["flash_attention"](block_size=1).to_html())
+    move(page, "step", 9)
+    assert page.inner_text("#step-shown") == "4 of 4"
+    move(page, "block", 2)
+    assert page.inner_text("#step-shown") == "2 of 2"
+    assert page.get_attribute("#step", "aria-valuetext") == "2 of 2"
+
+
+def test_a_total_is_guessed(open_page):
+    page = open_page(PAGES["flash_attention"]().to_html())
+    assert page.inner_text("#total-of-all") == "2.00"
+    assert page.inner_text("#guess-shown") == "2.00", "a guess of no change"
+    move(page, "guess", -4)
+    page.click("#bet")
+    assert page.evaluate("document.activeElement.id") == "result"
+    result = page.inner_text("#result")
+    assert result.startswith("You bet on 1.80. The total was 2.00 and is 1.44:")
+    assert "m rose from ln 4 to ln 16" in result
+    assert result.endswith("m + ln total rose from 2.08 to 3.14.")
+    assert page.inner_text("#score-shown") == "ln 16"
+    assert page.inner_text("#step-shown") == "2 of 2"
+    assert numbers(page)["total-now"] == 1.44
+    page.click("#again")
+    assert page.is_visible("#bet") and page.is_hidden("#after")
+    move(page, "step", 1)
+    assert numbers(page)["total-now"] == 2
+    assert page.inner_text("#output") == "(5.00, 3.00)"
+
+
+def test_without_the_shrink_the_output_is_wrong(open_page):
+    page = open_page(PAGES["flash_attention"]().to_html())
+    page.click("#bet")
+    page.focus("#key")
+    page.keyboard.press("End")
+    for _ in range(100):
+        if page.inner_text("#score-shown") == "ln 1":
+            break
+        move(page, "score", -1)
+    assert page.inner_text("#output") == "(5.00, 3.00)"
+    assert page.get_attribute("#output", "class") == "strong"
+    page.check("#forgotten")
+    expected = [8 * 0.5 + 4 + 2 + 16 * 0.25, 4 + 2 + 8 * 0.25]
+    x, y = np.array(expected) / 2.75
+    assert page.inner_text("#output") == f"({x:.2f}, {y:.2f})"
+    assert page.inner_text("#at-once") == "(5.00, 3.00)"
+    assert page.get_attribute("#output", "class") == "wrong"
+    assert page.is_visible("#left-out")
+    shares = page.locator("#picture text").all_text_contents()
+    assert {"0.18", "0.36", "0.09"} <= set(shares)
+    page.wait_for_function(
+        "() => element('said').textContent.includes('wrong: (5.00, 3.00)')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (([1, 2], [[1], [2], [3]]), r"\(2,\), value of shape \(3, 1\)"),
+        (([[1, 2]], [[1], [2]]), r"`scores`.*one axis.*\(1, 2\)"),
+        (([1, np.inf], [[1], [2]]), "`scores`.*finite.*inf"),
+        (([1, 2], [1, 2]), r"`value`.*two axes.*\(2,\)"),
+        (([1, 2], np.zeros((2, 5))), r"4 features.*\(2, 5\)"),
+        ((np.zeros(25), np.zeros((25, 1))), r"24 keys.*\(25, 1\)"),
+    ],
+)
+def test_bad_keys_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        explore_flash_attention(*asked)
+
+
+@pytest.mark.parametrize("size", [0, 3, 1.5])
+def test_a_block_has_keys(size):
+    with pytest.raises(ValueError, match=f"1 to 2 keys.*block_size={size}"):
+        explore_flash_attention([1, 2], [[1], [2]], block_size=size)
+
+
+def test_most_keys_and_features_fit_a_phone(open_page):
+    rng = np.random.default_rng(5)
+    view = explore_flash_attention(
+        40 * rng.normal(size=24), 1000 * rng.normal(size=(24, 4))
+    )
+    page = open_page(view.to_html(), **screen(320))
+    open_all(page)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 320
+
+
+def test_the_numbers_of_chapter_17(open_page):
+    text, printed = frame_of("17", "Carry the output")
+    page = open_page(text).frames[1]
+    for _ in range(2):
+        block = re.findall(
+            r"m = (ln \d), total ([\d.]+), carried (.*)", printed
+        )
+        m, total, carried = block[int(page.inner_text("#step-shown")[0]) - 1]
+        found = numbers(page)
+        assert page.inner_text("#m") == m
+        assert found["total-now"] == float(total)
+        now = [found["carried-0-now"], found["carried-1-now"]]
+        assert now == [float(x) for x in re.findall(r"[\d.]+", carried)]
+        move(page, "step", 1)
+    assert page.inner_text("#output") == "(5.00, 3.00)"
+    assert "output: [5. 3.]" in printed
+    shares = re.search(r"our row, no shrink: \[([^]]+)\]", printed)[1].split()
+    page.click("#bet")
+    scores = page.evaluate("data.scores.map(place => choices[place])")
+    wrong = page.evaluate(f"sharesOf({scores}, 2, false).at(-1)")
+    assert [round(x, 2) for x in wrong] == [float(x) for x in shares]

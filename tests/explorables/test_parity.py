@@ -1,7 +1,7 @@
 """What a page computes is what the package computes."""
 
-from d2l_attention import masked_softmax, nadaraya_watson
-from explorables.pages import kernel_regression
+from d2l_attention import flash_attention, masked_softmax, nadaraya_watson
+from explorables.pages import PAGES, kernel_regression
 import keras
 import numpy as np
 import pytest
@@ -84,3 +84,51 @@ def test_the_masked_softmax(open_page):
         found = page.evaluate(f"maskedSoftmax({asked})")
         assert np.allclose(found, expected[t], atol=ERROR, rtol=0), t
     assert not np.any(expected[3])
+
+
+ROWS = {  # one query's scores, of which a block may be hidden
+    "random": [0.3, -1.7, 2.2, 2.9, -4.1, 0.0, 1.1],
+    "large": [1.0, 0.0, 90.0, 89.0, 1000.0],
+    "falling": [800.0, 3.0, -800.0],
+    "ties": [2.0, 2.0, 2.0, 2.0],
+    "one": [-3.0],
+    "hidden first": [-np.inf, -np.inf, 0.5, 0.7],
+    "hidden last": [0.5, 0.7, -np.inf, -np.inf],
+    "all hidden": [-np.inf, -np.inf],
+}
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+@pytest.mark.parametrize("case", ROWS)
+def test_the_carried_output(case, block, open_page):
+    scores = np.array(ROWS[case])
+    value = np.random.default_rng(4).normal(size=(len(scores), 3))
+    seen = np.isfinite(scores)
+    output, norm = flash_attention(
+        np.ones((1, 1, 1, 1)),
+        np.where(seen, scores, 0.0).reshape(1, -1, 1, 1),
+        value[None, :, None],
+        attention_mask=seen[None],
+        return_log_sum_exp=True,
+    )
+    page = open_page(PAGES["flash_attention"]().to_html())
+    listed = str(scores.tolist()).replace("inf", "Infinity")
+    states = f"readAll({listed}, {value.tolist()}, {block})"
+    assert page.evaluate(f"{states}.length") == -(-len(scores) // block)
+    found = page.evaluate(f"outputOf({states}.at(-1))")
+    assert np.allclose(found, output[0, 0, 0], atol=ERROR, rtol=0)
+    found = page.evaluate(f"logSumExp({states}.at(-1))")
+    assert np.isclose(found, norm[0, 0, 0], atol=ERROR, rtol=0)
+    shares = np.array(page.evaluate(f"sharesOf({listed}, {block}).at(-1)"))
+    assert np.allclose(shares @ value, np.array(output)[0, 0, 0], atol=ERROR)
+    if seen.all():
+        found = page.evaluate(f"attendAtOnce({listed}, {value.tolist()})")
+        assert np.allclose(found, output[0, 0, 0], atol=ERROR, rtol=0)
+
+
+def test_the_shares_without_the_shrink(open_page):
+    """What chapter 17 finds when the factor is forgotten."""
+    page = open_page(PAGES["flash_attention"]().to_html())
+    scores = np.log([1.0, 2, 4, 1]).tolist()
+    found = page.evaluate(f"sharesOf({scores}, 2, false).at(-1)")
+    assert np.allclose(found, np.array([0.5, 1, 1, 0.25]) / 2.75)
