@@ -9,7 +9,8 @@
         --learning-rate 0.001 --epochs 5
     python data/results/all_pairs.py RUN
 
-Each of the two trainings gives two rows. The minutes are those of the training, from its first file to its scores.
+Each of the two trainings gives two rows. The minutes are those of the
+training, from its first file to its scores.
 """
 
 import csv
