@@ -199,6 +199,7 @@ def test_the_interactive_map_is_dark_where_the_book_is(visit):
     ("title", "chapter"),
     [
         ("Which width?", "02_kernel_regression"),
+        ("What does a mask do to its row?", "03_masked_softmax"),
         ("Carry the output", "17_flash_attention"),
     ],
 )

@@ -129,6 +129,13 @@ function colourAt(share) {
   return `rgb(${viridis.subarray(place, place + 3).join(" ")})`;
 }
 
+// Black or white, whichever is seen better upon such a colour.
+function inkOn(share) {
+  const place = 3 * Math.round(255 * clamp(share, 0, 1));
+  const [red, green, blue] = [...viridis.subarray(place, place + 3)].map(part => (part / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#000" : "#fff";
+}
+
 // Screen readers hear what came of a change, once it has come to rest.
 const announce = (() => {
   let waiting = null;

@@ -3,6 +3,7 @@
 from d2l_attention.explorables import (
     explore_flash_attention,
     explore_kernel_regression,
+    explore_masked_softmax,
 )
 import numpy as np
 
@@ -22,7 +23,15 @@ def flash_attention(**asked):
     return explore_flash_attention(scores, value, **asked)
 
 
+def masked_softmax(mask=None, **asked):
+    scores = np.array([[3, 1, 0, 0], [2, 1, 3, 0], [1, 3, 1, 0], [0, 0, 0, 0]])
+    words = ["the", "cow", "sleeps", "."]
+    tokens = {"query_tokens": words, "key_tokens": words}
+    return explore_masked_softmax(scores, mask, **{**tokens, **asked})
+
+
 PAGES = {
     "kernel_regression": kernel_regression,
     "flash_attention": flash_attention,
+    "masked_softmax": masked_softmax,
 }

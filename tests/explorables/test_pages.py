@@ -7,6 +7,7 @@ from browsing import contrast, rgb
 from d2l_attention.explorables import (
     explore_flash_attention,
     explore_kernel_regression,
+    explore_masked_softmax,
 )
 from explorables.pages import PAGES
 import nbformat
@@ -154,7 +155,7 @@ def test_every_control_is_reached_and_named(name, open_page):
     open_all(page)
     expected = page.evaluate(
         "[...document.querySelectorAll('button, input')]"
-        ".filter(x => x.offsetParent).map(x => x.id)"
+        ".filter(x => x.offsetParent && x.tabIndex >= 0).map(x => x.id)"
     )
     page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     page.mouse.click(1, 1)
@@ -568,3 +569,160 @@ def test_the_numbers_of_chapter_17(open_page):
     scores = page.evaluate("data.scores.map(place => choices[place])")
     wrong = page.evaluate(f"sharesOf({scores}, 2, false).at(-1)")
     assert [round(x, 2) for x in wrong] == [float(x) for x in shares]
+
+
+# What does a mask do to its row?
+
+
+def grid(page):
+    """The weights as they stand in the cells."""
+    cells = page.locator("#grid button").all_inner_texts()
+    return np.array(cells, float).reshape(4, 4)
+
+
+def rule(page, real=4, *, causal=False, left=False):
+    page.set_checked("#causal", causal)
+    page.set_checked("#left", left)
+    move(page, "real", -9)
+    move(page, "real", real)
+
+
+def test_a_weight_is_guessed(open_page):
+    page = open_page(PAGES["masked_softmax"](query=1).to_html())
+    assert page.inner_text("#asked-row") == "cow"
+    assert page.inner_text("#asked-off") == "sleeps"
+    assert page.inner_text("#asked-key") == "the"
+    assert page.locator("#grid button:enabled").count() == 0
+    move(page, "guess", 4)
+    page.click("#bet")
+    assert page.evaluate("document.activeElement.id") == "result"
+    kept = np.exp([2, 1, 0]) / np.exp([2, 1, 0]).sum()
+    assert page.inner_text("#result").startswith(
+        f"You bet on 0.28. The weight of the was 0.24 and is {kept[0]:.2f}:"
+    )
+    assert np.allclose(grid(page)[1], [*kept[:2], 0, kept[2]], atol=0.00501)
+    share = 1 - np.exp(3) / np.exp([2, 1, 3, 0]).sum()
+    assert numbers(page)["share"] == pytest.approx(share, abs=0.00501)
+    assert numbers(page)["sum"] == 1
+    assert page.inner_text("#kept") == "3"
+    rule(page, 2, causal=True, left=True)
+    page.click("#again")
+    assert page.is_visible("#bet") and page.is_hidden("#after")
+    first = np.exp([2, 1, 3, 0]) / np.exp([2, 1, 3, 0]).sum()
+    assert np.allclose(grid(page)[1], first, atol=0.00501)
+    assert page.inner_text("#col-0") == page.inner_text("#row-0") == "the"
+
+
+def test_cells_are_forbidden_by_mouse_and_key(open_page):
+    page = open_page(PAGES["masked_softmax"]().to_html())
+    page.click("#bet")
+    page.click("#cell-3-3")
+    assert page.get_attribute("#cell-3-3", "aria-pressed") == "false"
+    label = page.get_attribute("#cell-3-3", "aria-label")
+    assert label == ". to ., forbidden, 0"
+    assert np.allclose(grid(page)[3], [0.33, 0.33, 0.33, 0])
+    for key in ("ArrowLeft", "Space", "ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+    assert np.allclose(grid(page)[3], [1, 0, 0, 0])
+    for key in ("ArrowLeft", "ArrowLeft", "Space", "ArrowDown"):
+        page.keyboard.press(key)
+    assert page.evaluate("document.activeElement.id") == "cell-3-0"
+    assert not grid(page)[3].any() and page.is_visible("#nothing")
+    assert page.inner_text("#empty") == "3 (.)"
+    assert "not 0.25 each" in page.inner_text("#nothing")
+    page.keyboard.press("ArrowUp")
+    assert page.inner_text("#here").startswith("sleeps may attend to 4")
+    page.wait_for_function(
+        "() => element('said').textContent.includes('3 (.)')"
+    )
+
+
+@pytest.mark.parametrize("real", range(5))
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+def test_the_grid_has_the_weights_of_its_mask(real, causal, left, open_page):
+    view = PAGES["masked_softmax"]()
+    page = open_page(view.to_html())
+    page.click("#bet")
+    rule(page, real, causal=causal, left=left)
+    is_real = np.arange(4) < real
+    is_real = is_real[::-1] if left else is_real
+    mask = is_real & (np.tri(4, dtype=bool) if causal else True)
+    powers = np.exp(view._data["scores"]) * mask
+    total = powers.sum(axis=1, keepdims=True)
+    expected = powers / np.where(total, total, 1)
+    assert np.allclose(grid(page), expected, atol=0.00501)
+    words = np.where(is_real, ["the", "cow", "sleeps", "."], "<pad>")
+    for s in range(4):
+        assert page.inner_text(f"#col-{s}") == words[s]
+    empty = [f"{t} ({words[t]})" for t in np.flatnonzero(total == 0)]
+    assert page.inner_text("#empty") == (", ".join(empty) or "none")
+
+
+def test_a_mask_of_ones_own_and_other_rows_than_columns(open_page):
+    mask = np.array([[True, False, False], [True, True, False]])
+    view = explore_masked_softmax(np.zeros((2, 3)), mask)
+    page = open_page(view.to_html())
+    cells = page.locator("#grid button").all_inner_texts()
+    assert cells == ["1.00", "0", "0", "0.50", "0.50", "0"]
+    assert page.inner_text("#asked-row") == "1", "row 0 has only one key"
+    page.click("#bet")
+    cells = page.locator("#grid button").all_inner_texts()
+    assert cells == ["1.00", "0", "0", "0", "1.00", "0"]
+
+
+def test_most_queries_and_keys_fit_a_phone(open_page):
+    names = [f"a long token {i}" for i in range(12)]
+    view = explore_masked_softmax(np.eye(12), key_tokens=names)
+    page = open_page(view.to_html(), **screen(320))
+    open_all(page)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 320
+
+
+def test_a_token_stays_text(open_page):
+    names = ["<b>x</b>", "</script><script>alert(1)</script>"]
+    view = explore_masked_softmax(np.zeros((1, 2)), key_tokens=names)
+    page = open_page(view.to_html())
+    page.click("#bet")
+    assert names[0] in page.inner_text("#result")
+    assert page.inner_text("#col-1") == names[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "message"),
+    [
+        ([[1, np.nan]], {}, "`scores`.*finite.*nan"),
+        ([1, 2], {}, r"`scores`.*two axes.*\(2,\)"),
+        (np.zeros((2, 13)), {}, r"12 keys.*\(2, 13\)"),
+        (np.zeros((2, 3)), {"mask": np.ones((2, 2), bool)}, r"\(2, 2\)"),
+        (np.zeros((2, 3)), {"mask": np.eye(2, 3, dtype=bool)}, r"\[1, 1\]"),
+        (np.zeros((2, 1)), {}, r"two keys.*\[1, 1\]"),
+        (np.zeros((2, 3)), {"query": 2}, "query=2"),
+        (np.zeros((2, 3)), {"key_tokens": ["a"]}, "`key_tokens`.*3.*1.*a"),
+        (np.zeros((2, 3)), {"query_tokens": "abc"}, "`query_tokens`.*2.*3"),
+    ],
+)
+def test_bad_rows_are_refused(asked, more, message):
+    with pytest.raises(ValueError, match=message):
+        explore_masked_softmax(asked, **more)
+
+
+def test_the_numbers_of_chapter_03(open_page):
+    text, printed = frame_of("03", "What does a mask do to its row?")
+    page = open_page(text).frames[1]
+
+    def said(pattern):
+        found = re.search(pattern + r"\s*([\d.\s\[\]]+)", printed)[1]
+        return [float(x) for x in re.findall(r"[\d.]+", found)]
+
+    assert grid(page)[1].tolist() == said("cow without the mask:")[:4]
+    page.click("#bet")
+    rule(page, 3, causal=True)
+    both = re.search(r"\[\[([\d. ]+)\]\s*\[([\d. ]+)\]\]\ncow", printed)
+    assert grid(page)[1].tolist() == [float(x) for x in both[1].split()]
+    assert grid(page)[2].tolist() == [float(x) for x in both[2].split()]
+    rule(page, 2, causal=True, left=True)
+    empty = said("empty rows:")[:2]
+    found = re.findall(r"(\d) \(", page.inner_text("#empty"))
+    assert [float(x) for x in found] == empty == [0, 1]

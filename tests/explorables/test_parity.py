@@ -1,6 +1,12 @@
 """What a page computes is what the package computes."""
 
-from d2l_attention import flash_attention, masked_softmax, nadaraya_watson
+from d2l_attention import (
+    causal_mask,
+    flash_attention,
+    masked_softmax,
+    nadaraya_watson,
+    padding_mask,
+)
 from explorables.pages import PAGES, kernel_regression
 import keras
 import numpy as np
@@ -132,3 +138,36 @@ def test_the_shares_without_the_shrink(open_page):
     scores = np.log([1.0, 2, 4, 1]).tolist()
     found = page.evaluate(f"sharesOf({scores}, 2, false).at(-1)")
     assert np.allclose(found, np.array([0.5, 1, 1, 0.25]) / 2.75)
+
+
+@pytest.mark.parametrize("size", [(4, 4), (2, 5), (5, 2), (1, 3)])
+def test_masks_of_order_and_padding(size, open_page):
+    page = open_page(PAGES["masked_softmax"]().to_html())
+    T, S = size
+    for real in range(S + 1):
+        padding = np.array(padding_mask([real], S))[0, 0]
+        for left in (False, True):
+            for causal in (False, True):
+                allowed = padding[::-1] if left else padding
+                expected = np.broadcast_to(allowed, size)
+                if causal:
+                    expected = expected & np.array(causal_mask(T, S))
+                asked = f"{T}, {S}, {real}, {causal}, {left}".lower()
+                found = np.array(page.evaluate(f"maskOf({asked})"))
+                assert np.array_equal(found, expected), asked
+                found = page.evaluate(f"emptyRows(maskOf({asked}))")
+                empty = np.flatnonzero(~expected.any(axis=1))
+                assert found == empty.tolist(), asked
+
+
+def test_weights_of_many_rows(open_page):
+    page = open_page(PAGES["masked_softmax"]().to_html())
+    rng = np.random.default_rng(6)
+    scores = rng.normal(size=(5, 7)) * 100
+    mask = rng.uniform(size=(5, 7)) < 0.4
+    mask[2] = False
+    asked = f"{scores.tolist()}, {str(mask.tolist()).lower()}"
+    found = page.evaluate(f"weightsOf({asked})")
+    expected = np.array(masked_softmax(scores, mask))
+    assert np.allclose(found, expected, atol=ERROR, rtol=0)
+    assert not np.any(np.array(found)[~mask])
