@@ -5,6 +5,7 @@ output  = dropout(weights) value
 """
 
 from d2l_attention._checks import check_rate
+from d2l_attention._signature import ConstructorSignature
 from d2l_attention.masking import (
     join_causal_mask,
     masked_softmax,
@@ -50,6 +51,8 @@ class AttentionLayer(keras.Layer):
     Raises:
         ValueError: If `dropout` is outside [0, 1), or shapes do not match.
     """
+
+    __signature__ = ConstructorSignature()
 
     def __init__(self, *, dropout=0.0, **kwargs):
         super().__init__(**kwargs)

@@ -5,12 +5,15 @@ every model that has it.
 """
 
 from d2l_attention._checks import check_positive, check_room
+from d2l_attention._signature import ConstructorSignature
 import keras
 from keras import ops, tree
 
 
 class _Decoder(keras.Model):
     """What greedy and beam search share; each documents its arguments."""
+
+    __signature__ = ConstructorSignature()
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
         super().__init__(**kwargs)

@@ -4,6 +4,7 @@ Without it, self-attention does not know the order of its tokens.
 """
 
 from d2l_attention._checks import check_positive
+from d2l_attention._signature import ConstructorSignature
 import keras
 from keras import ops
 import numpy as np
@@ -42,6 +43,8 @@ class _PositionalEncoding(keras.Layer):
 
     A subclass makes the table, and documents its arguments.
     """
+
+    __signature__ = ConstructorSignature()
 
     def __init__(self, max_length=1000, **kwargs):
         super().__init__(**kwargs)

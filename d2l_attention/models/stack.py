@@ -1,12 +1,15 @@
 """What the Transformer's encoder and decoder share."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention._signature import ConstructorSignature
 from d2l_attention.positional_encoding import PositionalEncoding
 import keras
 
 
 class TransformerStack(keras.Layer):
     """Positions, dropout and blocks; the embedding is the caller's."""
+
+    __signature__ = ConstructorSignature()
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from functools import partial
 
 from d2l_attention._checks import check_rate
+from d2l_attention._signature import ConstructorSignature
 from d2l_attention.attention_layer import (
     default_inputs,
     drop,
@@ -79,6 +80,8 @@ class MultiHeadAttention(HeadProjections):
         >>> np.array(weights)[0, 0].round(2).tolist()[1]  # of token 1
         [0.5, 0.5, 0.0]
     """
+
+    __signature__ = ConstructorSignature()
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """The base of the graph attention layers: all but their scores."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention._signature import ConstructorSignature
 from d2l_attention.attention_layer import output_spec
 from d2l_attention.masking import check_mask, masked_softmax
 from d2l_attention.variants.edges import edge_softmax, with_self_loops
@@ -27,6 +28,8 @@ class GraphAttention(keras.Layer):
         ValueError: If a size is not positive, shapes do not match, or
             `adjacency` and `edges` are both given or both missing.
     """
+
+    __signature__ = ConstructorSignature()
 
     def __init__(
         self, num_heads, key_dim, *, self_loops=True, concat=True, **kwargs
