@@ -15,6 +15,7 @@ FLOORS = {
     "_checks": 0,
     "_page": 0,
     "_quiet": 0,
+    "_signature": 0,
     "masking": 1,
     "loops": 1,
     "positional_encoding": 1,
