@@ -50,6 +50,11 @@ def main(arguments):
         type=two_columns,
         help="columns of the file with source and target (1,2)",
     )
+    parser.add_argument(
+        "--reverse",
+        action="store_true",
+        help="let source and target of the file change places",
+    )
     add_search_options(parser)
     parser.add_argument(
         "--translations", metavar="FILE", help="write them too, as CSV"
@@ -75,7 +80,12 @@ def _pairs(translator, options):
     """The pairs to translate; those that are too long are counted."""
     if options.file is None:
         return held_out_pairs(options.run)
-    pairs = read_pairs(options.file, columns=options.columns, raw=True)
+    pairs = read_pairs(
+        options.file,
+        columns=options.columns,
+        raw=True,
+        reverse=options.reverse,
+    )
     fit = []
     for pair in pairs:
         try:

@@ -53,7 +53,9 @@ def clean(text):
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
+def read_pairs(
+    path, max_bad_share=0.01, columns=None, raw=False, reverse=False
+):
     """Read the pairs of a tab-separated file.
 
     A line is unusable if one of the two columns is missing or empty, if it
@@ -69,6 +71,7 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
             counted from 1; None = the first two. Only of one file.
         raw: Whether to return the text as people wrote it, with single
             spaces.
+        reverse: Whether source and target change places, of one file or two.
 
     Returns:
         List of `(source, target)`, normalized unless `raw`.
@@ -97,7 +100,7 @@ def read_pairs(path, max_bad_share=0.01, columns=None, raw=False):
             f"The first column of {path} holds only numbers. Say which columns "
             "are the sentences, as in `--columns 2,4`."
         )
-    return pairs
+    return [pair[::-1] for pair in pairs] if reverse else pairs
 
 
 def _rows(path, columns):

@@ -35,6 +35,7 @@ def load_pairs(
     max_bad_share=0.01,
     seed=0,
     raw=False,
+    reverse=False,
     verbose=0,
 ):
     """Split parallel sentences so that no source sentence is in two splits.
@@ -61,6 +62,8 @@ def load_pairs(
         raw: Whether to return the text as people wrote it, in the same
             splits. Which pairs are long or equal is decided in normalized
             text.
+        reverse: Whether source and target change places, in the test file
+            too.
         verbose: 1 prints how many pairs were read, how many were dropped and
             why, and how many each split has; 0 prints nothing.
 
@@ -73,10 +76,10 @@ def load_pairs(
         DataError: If the file is unusable or too small for the splits.
     """
     test = None
-    read = _read(path, columns, max_bad_share)
+    read = _read(path, columns, max_bad_share, reverse)
     if test_path is not None:
         own_columns = None if are_two(test_path) else columns
-        test = _read(test_path, own_columns, max_bad_share)
+        test = _read(test_path, own_columns, max_bad_share, reverse)
         held_back = {normalize(source) for source, _ in test}
         others = [p for p in read if normalize(p[0]) not in held_back]
         if verbose:
@@ -111,11 +114,11 @@ def load_pairs(
     return splits
 
 
-def _read(path, columns, max_bad_share):
+def _read(path, columns, max_bad_share, reverse):
     """The pairs of a file, or of the shipped corpus, as people wrote them."""
     if path is not None:
-        return read_pairs(path, max_bad_share, columns, raw=True)
-    one, two = check_columns(columns, 2)
+        return read_pairs(path, max_bad_share, columns, True, reverse)
+    one, two = check_columns(columns, 2)[:: -1 if reverse else 1]
     return [(row[one - 1], row[two - 1]) for row in read_corpus()]
 
 

@@ -48,13 +48,15 @@ function show() {
   drawPicture(scores, shares, now, before, {from, read});
   element("m-before").textContent = asLogarithm(before.m);
   element("m").textContent = asLogarithm(now.m);
-  element("shrink").textContent = fixed(Math.exp(before.m - now.m));
-  element("left-out").hidden = shrinks;
+  element("shrink").textContent = fixed(Math.exp(before.m - now.m), 3);
+  element("left-out").hidden = shrinks || !step.place;
   tellSums(now, before);
   element("output").textContent = asVector(output);
-  element("output").className = same ? "strong" : "wrong";
+  element("output").className = element("verdict").className = same ? "strong" : "wrong";
+  element("verdict").textContent = same ? "agree" : "differ";
   element("at-once").textContent = asVector(right);
   element("norm").textContent = fixed(logSumExp(now));
+  element("norm").className = same ? "number" : "number wrong";
   element("total-of-all").textContent = fixed(totalOf(scores));
   announce(`Block ${step.value} of ${blocks()}: m = ${asLogarithm(now.m)}, shrink ${shrinks ? fixed(now.shrink) : "left out"}, total ${fixed(now.total)}, output ${asVector(output)}${same ? "" : `, which is wrong: ${asVector(right)}`}.`);
 }
@@ -84,7 +86,7 @@ function tellSums(now, before) {
 const LEFT = 40, RIGHT = 24;
 
 function drawPicture(scores, shares, now, before, {from, read}) {
-  paint(element("picture"), 372, (add, across) => {
+  paint(element("picture"), 396, (add, across) => {
     const [low, high] = spread(scores), room = 0.12 * (high - low);
     const wide = (across - LEFT - RIGHT) / count, x = j => LEFT + wide * (j + 0.5);
     const Y = [low - room, high + room], y = linear(Y, [150, 40]);
@@ -100,12 +102,16 @@ function drawPicture(scores, shares, now, before, {from, read}) {
     add("text", {x: LEFT + wide * read + 4, y: y(now.m) + 4, class: "strong"}, "m");
     // How much each key counts so far.
     const most = Math.max(...shares);
-    add("text", {x: LEFT, y: 178}, "share in the output so far");
+    add("text", {x: LEFT, y: 184}, wide > 36 ? "share in the output so far, and value" : "share in the output so far");
     shares.forEach((share, j) => {
+      if (wide > 20) add("text", {x: x(j), y: 165, class: bet !== null && j === key.value ? "middle strong" : "middle"}, String(j));
+      const value = `(${values[j].map(rounded).join(", ")})`;
+      if (wide > 7 * value.length) add("text", {x: x(j), y: 239, class: "middle"}, value);
       if (j >= read) return;
-      add("rect", {x: LEFT + wide * j + 1, y: 184, width: wide - 2, height: 18, fill: colourAt(share / most), class: "cell"});
-      if (wide > 36) add("text", {x: x(j), y: 217, class: "middle"}, fixed(share));
+      add("rect", {x: LEFT + wide * j + 1, y: 190, width: wide - 2, height: 18, fill: colourAt(share / most), class: "cell"});
+      if (wide > 36) add("text", {x: x(j), y: 223, class: "middle"}, fixed(share));
     });
+    if (wide > 20) add("text", {x: LEFT - 4, y: 165, class: "end"}, "key");
     drawSums(add, across, sumsOf(now, before));
   });
 }
@@ -114,20 +120,20 @@ function drawPicture(scores, shares, now, before, {from, read}) {
 function drawSums(add, across, sums) {
   const wide = (across - LEFT - RIGHT) / sums.length;
   sums.forEach(({name, old, kept, sum}, i) => {
-    const y = linear(spread([0, old, kept, sum]), [334, 262]), left = LEFT + wide * i, bar = Math.min(46, wide / 2 - 8);
+    const y = linear(spread([0, 1e-9, old, kept, sum]), [358, 286]), left = LEFT + wide * i, bar = Math.min(46, wide / 2 - 8);
     const pillar = (start, a, b, look) => add("rect", {x: left + start, y: Math.min(y(a), y(b)), width: bar, height: Math.abs(y(a) - y(b)), class: look});
-    add("text", {x: left, y: 250}, name);
+    add("text", {x: left, y: 274}, name);
     pillar(0, 0, old, "line");
     pillar(bar + 6, 0, kept, "bar strong");
     pillar(bar + 6, kept, sum, "bar faint");
     add("path", {d: `M${left} ${y(0)}h${2 * bar + 6}`, class: "axis"});
   });
-  add("rect", {x: LEFT, y: 352, width: 12, height: 12, class: "line"});
-  add("text", {x: LEFT + 18, y: 363}, "before");
-  add("rect", {x: LEFT + 74, y: 352, width: 12, height: 12, class: "bar strong"});
-  add("text", {x: LEFT + 92, y: 363}, "kept");
-  add("rect", {x: LEFT + 134, y: 352, width: 12, height: 12, class: "bar faint"});
-  add("text", {x: LEFT + 152, y: 363}, "added");
+  add("rect", {x: LEFT, y: 376, width: 12, height: 12, class: "line"});
+  add("text", {x: LEFT + 18, y: 387}, "before");
+  add("rect", {x: LEFT + 74, y: 376, width: 12, height: 12, class: "bar strong"});
+  add("text", {x: LEFT + 92, y: 387}, "kept");
+  add("rect", {x: LEFT + 134, y: 376, width: 12, height: 12, class: "bar faint"});
+  add("text", {x: LEFT + 152, y: 387}, "added");
 }
 
 function reveal(open) {
@@ -143,7 +149,8 @@ element("bet").onclick = () => {
   score.to(data.raised);
   step.to(blocks() - 1);
   const now = readAll(scoresNow(), values, block.value).at(-1);
-  element("result").textContent = `You bet on ${fixed(bet)}. The total was ${fixed(old.total)} and is ${fixed(now.total)}: it is counted in units of e to the m, and m rose from ${asLogarithm(old.m)} to ${asLogarithm(now.m)}. m + ln total rose from ${fixed(logSumExp(old))} to ${fixed(logSumExp(now))}.`;
+  const raised = asLogarithm(choices[data.raised]);
+  element("result").textContent = `You bet on ${fixed(bet)}. With a last score of ${raised} the total ends at ${fixed(now.total)}, in place of ${fixed(old.total)}: it is counted in units of e to the m, and m ends at ${asLogarithm(now.m)}, in place of ${asLogarithm(old.m)}. m + ln total rises from ${fixed(logSumExp(old))} to ${fixed(logSumExp(now))}.`;
   element("result").focus();  // the button that had it is gone
 };
 element("forgotten").onchange = show;
@@ -154,6 +161,7 @@ element("again").onclick = () => {
   reveal(false);
   block.to(data.block - 1);
   step.to(0);
+  guess.near(totalOf(scoresNow()));
   element("step").focus();
 };
 element("raised").textContent = asLogarithm(choices[data.raised]);

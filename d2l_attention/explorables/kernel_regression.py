@@ -94,7 +94,7 @@ def explore_kernel_regression(
         ["softmax", "kernel_regression"],
         data,
         np.array(weights[0]) if still else None,
-        heights=(945, 1305),
+        heights=(1040, 1325),
     )
 
 

@@ -13,7 +13,7 @@ let errorsAt = null;  // of each width: leave-one-out, and with its own key
 const [lowest, highest] = spread([...values, ...(truth ? truth.queries : [])]);
 const X = spread([...keys, ...queries]), Y = [lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)];
 const LEFT = 40, RIGHT = 8;
-let toQuery = null;  // from pixels of the picture to a query
+let toQuery = null, toWidth = null;  // from pixels of the two pictures
 
 function show() {
   const weights = weightsAt(query.value, keys, width.value);
@@ -37,7 +37,7 @@ function show() {
 }
 
 function drawPicture(weights, curve) {
-  paint(element("picture"), 330, (add, across) => {
+  paint(element("picture"), 336, (add, across) => {
     const x = linear(X, [LEFT + 8, across - RIGHT - 8]), y = linear(Y, [214, 22]);
     const centre = x(query.value), most = Math.max(...weights), tall = linear([0, most], [296, 238]);
     toQuery = linear([x(0), x(1)], [0, 1]);
@@ -48,7 +48,8 @@ function drawPicture(weights, curve) {
     const apart = at => 0.5 * ((at - query.value) / width.value) ** 2;
     const nearest = apart(keys[weights.indexOf(most)]);
     const bell = Array.from({length: 161}, (_, i) => X[0] + i / 160 * (X[1] - X[0]))
-      .map(at => [x(at), tall(Math.min(1.15 * most, most * Math.exp(nearest - apart(at))))]);
+      .map(at => [x(at), Math.exp(nearest - apart(at))])
+      .map(([pixel, share]) => share < 1.15 ? [pixel, tall(most * share)] : null);
     add("path", {d: path(bell), class: "line strong"});
     weights.forEach((weight, s) => add("rect", {x: (x(keys[s]) - 2).toFixed(1), y: tall(weight).toFixed(1), width: 4, height: (296 - tall(weight)).toFixed(1), fill: colourAt(weight / most), class: "cell"}));
     if (truth) drawCurve(add, x, y, truth.queries, "", [across - RIGHT, "truth"]);
@@ -84,11 +85,15 @@ function drawErrors(kind) {
     const best = widths[bestOf(0)], most = 2.6 * errorsAt[bestOf(0)][0] || 1;
     const x = logarithmic([widths[0], widths.at(-1)], [LEFT + 8, across - RIGHT - 8]), y = linear([0, most], [176, 22]);
     axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 22, bottom: 176, xTicks: [widths[0], best, widths.at(-1)], yTicks: ticks([0, most], 4), xName: "width", yName: "mean squared error", words: inWordsOrNone});
+    const ends = [widths[0], widths.at(-1)].map(Math.log), straight = linear([LEFT + 8, across - RIGHT - 8], ends);
+    toWidth = pixels => Math.exp(clamp(straight(pixels), ...ends));
     const curve = kind => path(errorsAt.map((pair, i) => pair[kind] <= most ? [x(widths[i]), y(pair[kind])] : null));
     add("path", {d: curve(0), class: "line"});
     if (kind) add("path", {d: curve(1), class: "line wrong"});
     const dot = (place, kind, name, below, look) => {
-      const [at, height] = [x(widths[place]), y(Math.min(most, errorsAt[place][kind]))];
+      const error = errorsAt[place][kind], [at, height] = [x(widths[place]), y(Math.min(most, error))];
+      if (error > most) name += " ↑";
+      if (height + below > 170) below = -12;  // the axis is there
       add("circle", {cx: at, cy: height, r: 6, class: `line ${look}`});
       add("text", {x: clamp(at, LEFT + 30, across - 40), y: height + below, class: `middle ${look}`}, name);
     };
@@ -119,6 +124,7 @@ element("again").onclick = () => {
   element("width").focus();
 };
 onPull(element("picture"), pixels => query.near(toQuery(pixels)));
+onPull(element("errors"), pixels => width.near(toWidth(pixels)));
 element("count").textContent = String(keys.length);
 if (!truth) for (const id of ["parts", "everywhere"]) element(id).hidden = true;
 paintAtAnyWidth(show);

@@ -9,6 +9,9 @@ function maskOf(T, S, real, causal, left) {
   return Array.from({length: T}, (_, t) => Array.from({length: S}, (_, s) => isReal(s) && (!causal || isPast(t, s))));
 }
 
+// What both masks allow.
+const both = (one, other) => one.map((row, t) => row.map((may, s) => may && other[t][s]));
+
 const weightsOf = (scores, mask) => scores.map((row, t) => maskedSoftmax(row, mask[t]));
 
 const emptyRows = mask => mask.flatMap((row, t) => row.some(Boolean) ? [] : [t]);

@@ -80,7 +80,7 @@ def explore_masked_softmax(
             "query": int(enough[0] if query is None else query),
         },
         np.array(masked_softmax(scores, mask)) if still else None,
-        heights=(696 + 46 * len(scores), 932 + 46 * len(scores)),
+        heights=(741 + 46 * len(scores), 1041 + 46 * len(scores)),
     )
 
 

@@ -5,10 +5,12 @@ const {scores} = data;
 const T = data.queries.length, S = data.keys.length;
 const isSelf = data.queries.join() === data.keys.join();  // a sentence that attends to itself
 let {queries, keys} = data;  // as they are named now: padding has no words
-const plain = weightsOf(scores, scores.map(row => row.map(() => true)));
 const guess = slider("guess", Array.from({length: 101}, (_, i) => i / 100), 0, fixed, nameBet);
 const real = slider("real", Array.from({length: S + 1}, (_, i) => i), S, number => `${number} of ${S}`, byRule);
-let mask = data.mask.map(row => [...row]);
+const everything = scores.map(row => row.map(() => true));
+let byHand = data.mask.map(row => [...row]), rule = everything;  // masks of the cells, and of order and padding
+let mask = both(byHand, rule);
+const plain = weightsOf(scores, everything);
 let row = data.query, column = 0;  // the cell that has the keyboard
 
 // What the bet is about: the row's largest weight goes, and what becomes of the next?
@@ -19,7 +21,7 @@ const inWords = (weight, allowed) => allowed ? fixed(weight) : "0";
 
 function byRule() {
   const left = element("left").checked, [isReal] = maskOf(1, S, real.value, false, left);
-  mask = maskOf(T, S, real.value, element("causal").checked, left);
+  rule = maskOf(T, S, real.value, element("causal").checked, left);
   keys = data.keys.map((name, s) => isReal[s] ? name : "<pad>");
   if (isSelf) queries = keys;
   show();
@@ -40,7 +42,7 @@ function makeGrid() {
       const cell = document.createElement("button");
       cell.id = `cell-${t}-${s}`;
       cell.onclick = () => {
-        mask[t][s] = !mask[t][s];
+        if (rule[t][s]) byHand[t][s] = !byHand[t][s];
         [row, column] = [t, s];
         show();
       };
@@ -70,14 +72,19 @@ function head(scope, place) {
 }
 
 function show() {
+  mask = both(byHand, rule);
   const weights = weightsOf(scores, mask), open = !element("after").hidden;
   for (let t = 0; t < T; t++) {
     for (let s = 0; s < S; s++) showCell(t, s, weights[t][s], open);
   }
-  queries.forEach((name, t) => { element(`row-${t}`).textContent = element(`row-${t}`).title = name; });
+  queries.forEach((name, t) => {
+    const head = element(`row-${t}`);
+    head.textContent = head.title = name;
+    head.className = t === row ? "strong" : "";
+  });
   keys.forEach((name, s) => { element(`col-${s}`).textContent = element(`col-${s}`).title = name; });
   drawPicture(weights[row]);
-  const kept = mask[row].filter(Boolean).length, empty = emptyRows(mask).map(t => isSelf ? `${t} (${queries[t]})` : queries[t]).join(", ") || "none";
+  const kept = mask[row].filter(Boolean).length, empty = emptyRows(mask).map(t => `row ${t} (${queries[t]})`).join(", ") || "none";
   for (const name of document.querySelectorAll(".row-name")) name.textContent = queries[row];
   element("here").hidden = !kept;
   element("nothing").hidden = Boolean(kept);
@@ -85,7 +92,7 @@ function show() {
   element("share").textContent = fixed(weigh(plain[row], mask[row].map(Number)));
   element("sum").textContent = fixed(weigh(weights[row], weights[row].map(() => 1)));
   element("empty").textContent = empty;
-  announce(`Row ${queries[row]}: ${keys.map((name, s) => `${name} ${inWords(weights[row][s], mask[row][s])}`).join(", ")}. Rows with nothing: ${empty}.`);
+  announce(`${rule[row][column] ? "" : "Order or padding forbids this cell. "}Row ${queries[row]}: ${keys.map((name, s) => `${name} ${inWords(weights[row][s], mask[row][s])}`).join(", ")}. Rows with nothing: ${empty}.`);
 }
 
 function showCell(t, s, weight, open) {
@@ -107,7 +114,7 @@ function drawPicture(weights) {
     const wide = (across - LEFT - RIGHT) / S, x = s => LEFT + wide * (s + 0.5), y = linear([0, 1], [160, 36]);
     const bar = Math.min(40, wide / 2 - 2);
     axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 36, bottom: 160, xTicks: [], yTicks: [0, 0.5, 1], xName: "", yName: "weight"});
-    add("text", {x: across - RIGHT, y: 14, class: "end strong"}, `${queries[row]}: with the mask`);
+    add("text", {x: across - RIGHT, y: 14, class: "end strong"}, `“${queries[row]}” with the mask`);
     add("text", {x: across - RIGHT, y: 30, class: "end"}, "outline: without");
     weights.forEach((weight, s) => {
       add("rect", {x: x(s) - bar, y: y(plain[row][s]), width: bar, height: 160 - y(plain[row][s]), class: "line"});
@@ -116,7 +123,7 @@ function drawPicture(weights) {
       add("text", {x: x(s), y: 177, class: "middle"}, shortened(keys[s], wide));
       add("text", {x: x(s), y: 193, class: "middle"}, mask[row][s] ? `${score(s)} + 0` : `${score(s)} − ∞`);
     });
-    add("text", {x: LEFT, y: 210}, "score + M, for each key");
+    add("text", {x: LEFT, y: 210}, "below each key: its score + M");
   });
 }
 
@@ -124,18 +131,19 @@ const score = s => String(Number(scores[row][s].toPrecision(2))).replace("-", "�
 const shortened = (name, wide) => name.length * 8 > wide ? `${name.slice(0, Math.floor(wide / 8) - 1)}…` : name;
 
 function reveal(open) {
-  element("before").hidden = element("how").hidden = open;
+  element("before").hidden = open;
+  element("how").textContent = open ? "Click a cell to forbid its key, or to allow it. What order or padding forbids stays forbidden: masks join with &." : "After your bet, the cells are yours to forbid.";
   for (const id of ["after", "controls", "again"]) element(id).hidden = !open;
 }
 
 element("bet").onclick = () => {
   const bet = guess.value;
-  mask[data.query][off] = false;
+  byHand[data.query][off] = false;
   [row, column] = [data.query, off];
   reveal(true);
   show();
   const now = weightsOf(scores, mask)[row][asked];
-  element("result").textContent = `You bet on ${fixed(bet)}. The weight of ${keys[asked]} was ${fixed(first[asked])} and is ${fixed(now)}: as if ${keys[off]} did not exist, and as in a softmax over the others. The allowed keys share what the forbidden one had, each in proportion. Now click any cell. What becomes of a row that loses all its keys?`;
+  element("result").textContent = `You bet on ${fixed(bet)}. The weight of “${keys[asked]}” was ${fixed(first[asked])}. Without “${keys[off]}” it is ${fixed(now)}, as in a softmax over the other keys. They share what the forbidden one had, each in proportion. Now click any cell. What becomes of a row that loses all its keys? Then lower the valid length: the rest is padding, behind the words or on their left.`;
   element("result").focus();  // the button that had it is gone
 };
 for (const id of ["causal", "left"]) element(id).onchange = byRule;
@@ -143,7 +151,7 @@ element("again").onclick = () => {
   for (const id of ["causal", "left"]) element(id).checked = false;
   reveal(false);
   real.to(S);  // and all names are what they were
-  mask = data.mask.map(row => [...row]);
+  byHand = data.mask.map(row => [...row]);
   row = data.query;
   show();
   element("guess").focus();
@@ -156,5 +164,6 @@ element("asked-key").textContent = keys[asked];
 element("weight-off").textContent = fixed(first[off]);
 element("weight-key").textContent = fixed(first[asked]);
 guess.near(first[asked]);
+reveal(false);
 makeGrid();
 paintAtAnyWidth(show);

@@ -31,6 +31,7 @@ OF_THE_MODEL = (
 OF_THE_SPLITS = (
     "test_corpus",
     "columns",
+    "reverse",
     "max_length",
     "num_pairs",
     "num_validation",

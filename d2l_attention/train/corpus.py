@@ -35,6 +35,7 @@ class Corpus:
             settings.corpus,
             test_path=settings.test_corpus,
             columns=settings.columns,
+            reverse=settings.reverse,
             max_length=settings.max_length,
             num_pairs=settings.num_pairs,
             num_validation=settings.num_validation,

@@ -45,6 +45,7 @@ class Settings:
     corpus: str | list | None = None
     test_corpus: str | list | None = None
     columns: list | None = None
+    reverse: bool = False
     max_length: int = 16
     num_pairs: int | None = None
     num_validation: int = 1000
@@ -185,6 +186,7 @@ HELP = {
     "test_corpus": "the test, in files like those of --corpus; its sources "
     "are not trained on (default: --num-test pairs, drawn at random)",
     "columns": "columns of the source and the target (default: 1,2)",
+    "reverse": "let source and target change places, in all files",
     "max_length": "longest sentence, in tokens, on either side",
     "num_pairs": "number of pairs to use, drawn at random (default: all)",
     "num_validation": "source sentences kept for validation",

@@ -204,6 +204,24 @@ def test_columns_turn_the_corpus_round():
     assert len(set(there) & {(two, one) for one, two in back}) > 0.9 * len(back)
 
 
+def test_reverse_turns_every_file_round(tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", 50)
+    own = [tmp_path / "test.en", tmp_path / "test.fr"]
+    own[0].write_text("one\ntwo\n")
+    own[1].write_text("un\ndeux\n")
+    options = {"num_validation": 10, "num_test": 10}
+    back = load_pairs(path, test_path=own, reverse=True, **options)
+    assert back.test == [("un", "one"), ("deux", "two")]
+    there = load_pairs(path, test_path=own[::-1], columns=(2, 1), **options)
+    assert back == there
+    twice = {"columns": (2, 1), "reverse": True}
+    again = load_pairs(path, test_path=own[::-1], **twice, **options)
+    assert again == load_pairs(path, test_path=own, **options) != back
+    options |= {"max_length": 8}
+    shipped = load_pairs(reverse=True, **options)
+    assert shipped == load_pairs(columns=(2, 1), **options)
+
+
 def test_chinese_is_split_by_character(tmp_path):
     path = tmp_path / "cmn.txt"
     path.write_text(

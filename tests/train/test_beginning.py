@@ -140,6 +140,7 @@ dim = 24
 learning-rate = 0.5
 normalize_first = true
 xla = false
+reverse = true
 columns = [2, 1]
 corpus = ["a.en", "a.fr"]
 """
@@ -154,6 +155,7 @@ def test_a_file_of_settings_is_a_command_line(tmp_path):
         "--learning-rate=0.5",
         "--normalize-first",
         "--no-xla",
+        "--reverse",
         "--columns=2,1",
         "--corpus=a.en,a.fr",
     }

@@ -155,6 +155,8 @@ def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
     assert [row["source"] for row in rows] == ["The red cup.", "A cat."]
     assert rows[0]["reference"] == "La tasse rouge." and rows[0]["translation"]
     assert "wrong order?" not in err
+    other_way, _ = evaluated(capsys, finished, path, "--reverse", *words[2:])
+    assert other_way == found
     _, err = evaluated(capsys, finished, path)
     assert re.search(r"not know 5 of the 8 words .* wrong order\?", err)
     nowhere = tmp_path / "none" / "found.csv"
