@@ -78,13 +78,13 @@ function show() {
     for (let s = 0; s < S; s++) showCell(t, s, weights[t][s], open);
   }
   queries.forEach((name, t) => {
-    const head = element(`row-${t}`);
-    head.textContent = head.title = name;
-    head.className = t === row ? "strong" : "";
+    const line = element(`row-${t}`);
+    line.textContent = line.title = name;
+    line.className = t === row ? "strong" : "";
   });
   keys.forEach((name, s) => { element(`col-${s}`).textContent = element(`col-${s}`).title = name; });
   drawPicture(weights[row]);
-  const kept = mask[row].filter(Boolean).length, empty = emptyRows(mask).map(t => `row ${t} (${queries[t]})`).join(", ") || "none";
+  const kept = mask[row].filter(Boolean).length, empty = emptyRows(mask).map(t => queries[t] === String(t) ? `row ${t}` : `row ${t} (${queries[t]})`).join(", ") || "none";
   for (const name of document.querySelectorAll(".row-name")) name.textContent = queries[row];
   element("here").hidden = !kept;
   element("nothing").hidden = Boolean(kept);
