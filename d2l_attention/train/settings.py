@@ -209,7 +209,8 @@ HELP = {
     "validation, or the average of the last ones",
     "average": "number of epochs that --final=average takes",
     "seed": "seed of the splits, the weights, the order and dropout",
-    "mixed_precision": "compute in half precision (GPU)",
+    "mixed_precision": "compute in half precision (a GPU, or bfloat16 on a "
+    "processor that has it)",
     "xla": "compile with XLA",
     "resume_from": "run folder whose model the training begins with; its "
     "settings are the defaults",
