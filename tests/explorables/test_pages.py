@@ -531,6 +531,7 @@ def test_a_total_is_guessed(open_page):
     assert page.inner_text("#score-shown") == "ln 16"
     assert page.inner_text("#step-shown") == "2 of 2"
     assert numbers(page)["total-now"] == 1.44
+    assert numbers(page)["shrink"] == 0.125
     page.click("#again")
     assert page.is_visible("#bet") and page.is_hidden("#after")
     assert page.inner_text("#guess-shown") == "2.00"

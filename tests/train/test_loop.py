@@ -56,6 +56,14 @@ def steps(trainer, corpus, first, last):
     return [trainer.step(*ids) for _, ids in corpus.batches(first, last)]
 
 
+def test_reverse_trains_the_other_direction():
+    back = Corpus(dataclasses.replace(SETTINGS, reverse=True))
+    columns = Corpus(dataclasses.replace(SETTINGS, columns=[2, 1]))
+    assert back.pairs == columns.pairs
+    vocabularies = [v.get_vocabulary() for v in back.vectorizers]
+    assert "vache" in vocabularies[0] and "cow" in vocabularies[1]
+
+
 def test_every_epoch_sees_each_pair_once_in_its_own_order(corpus):
     per_epoch = corpus.steps_per_epoch
     assert per_epoch == len(corpus.pairs.train) // 50
