@@ -40,7 +40,6 @@ def sample_locations(probabilities, seed=None):
     p = ops.cast(probabilities, "float32")
     gumbel = -ops.log(-ops.log(uniform))
     scores = ops.log(ops.maximum(p, 1e-37)) + gumbel
-    scores = ops.where(p > 0, scores, -1e9)  # never a key with p = 0
     return most_likely_locations(scores, p > 0)
 
 
@@ -49,23 +48,25 @@ def most_likely_locations(scores, mask=None):
 
     Args:
         scores: Float tensor `(…, S)`.
-        mask: Bool tensor `(…, S)`, True = may be chosen; by default a key
-            may be chosen where its score is positive, as for probabilities.
+        mask: Bool tensor `(…, S)`, True = may be chosen; None = every key.
+            For probabilities, `p > 0`.
 
     Returns:
-        Float tensor `(…, S)`: 1 at the best key and 0 elsewhere. A row is
-        all zeros where its best key may not be chosen.
+        Float tensor `(…, S)`: 1 at the best key that may be chosen and 0
+        elsewhere; a row of zeros where none may be.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import most_likely_locations
-        >>> p = np.array([[0.1, 0.7, 0.2]])
-        >>> np.array(most_likely_locations(p)).tolist()
+        >>> scores = np.array([[-3.0, -1.0, -2.0]])
+        >>> np.array(most_likely_locations(scores)).tolist()
         [[0.0, 1.0, 0.0]]
     """
+    if mask is None:
+        mask = ops.ones_like(scores, "bool")
+    scores = ops.where(mask, scores, -float("inf"))
     chosen = ops.one_hot(ops.argmax(scores, -1), ops.shape(scores)[-1])
-    allowed = scores > 0 if mask is None else mask
-    return chosen * ops.cast(allowed, chosen.dtype)
+    return chosen * ops.cast(mask, chosen.dtype)
 
 
 def log_probability(probabilities, chosen):
@@ -204,8 +205,9 @@ class HardAttention(DotProductAttention):
 
     Call arguments:
         query: Float tensor `(B, T, K)`.
-        key: Float tensor `(B, S, K)`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, K)`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys that exist.
@@ -252,7 +254,7 @@ class HardAttention(DotProductAttention):
         if training:
             weights = sample_locations(p, self.seed_generator)
         else:
-            weights = most_likely_locations(p)
+            weights = most_likely_locations(p, p > 0)
         weights = ops.cast(weights, p.dtype)
         places = ops.argmax(weights, axis=-1)[..., None]  # (B, T, 1)
         read = ops.take_along_axis(value, places, axis=1)  # (B, T, V)

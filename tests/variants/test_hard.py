@@ -7,6 +7,7 @@ from d2l_attention import (
     MovingBaseline,
     StructuredAttention,
     log_probability,
+    most_likely_locations,
     reinforce_loss,
     sample_locations,
 )
@@ -51,6 +52,20 @@ def test_it_reads_the_value_of_the_most_likely_key():
     np.testing.assert_array_equal(to_numpy(weights), np.eye(13)[best])
     read = np.take_along_axis(rest["value"], best[..., None], 1)
     np.testing.assert_array_equal(to_numpy(output), read)
+
+
+def test_the_best_key_has_the_highest_score_of_any_sign():
+    """Among those that may be chosen; a row without one stays empty."""
+    scores = np.stack([draw(5, 7) - 9, draw(5, 7), draw(5, 7) + 9])
+    expected = np.eye(7)[scores.argmax(-1)]
+    found = most_likely_locations(scores)
+    np.testing.assert_array_equal(to_numpy(found), expected)
+    mask = np.random.default_rng(0).random(scores.shape) < 0.5
+    mask[:, 2] = False
+    chosen = np.where(mask, scores, -np.inf).argmax(-1)
+    expected = np.eye(7)[chosen] * mask.any(-1, keepdims=True)
+    found = most_likely_locations(scores, mask)
+    np.testing.assert_array_equal(to_numpy(found), expected)
 
 
 def test_in_training_it_reads_what_it_drew_and_masked_keys_never():
