@@ -2,6 +2,7 @@
 
 from d2l_attention.attention_layer import drop
 from d2l_attention.models.blocks import TransformerDecoderBlock
+from d2l_attention.models.blocks.decoder import check_source
 from d2l_attention.models.stack import TransformerStack, asking_for_weights
 import keras
 from keras import ops
@@ -22,7 +23,8 @@ class TransformerDecoder(TransformerStack):
         dropout: Float in [0, 1), rate of dropout on the input, on weights and
             on residuals.
         activation: Name or function of the nets' activation.
-        use_bias: Whether attention's projections and the nets have biases.
+        use_bias: Whether attention's projections have biases. The nets always
+            have b₁ and b₂.
         normalize_first: Whether each sublayer reads a normalized input,
             instead of normalizing after each residual. One more norm then
             follows the last block.
@@ -70,14 +72,15 @@ class TransformerDecoder(TransformerStack):
 
     block_class = TransformerDecoderBlock
 
-    def build(self, query_shape, key_shape):
+    def build(self, query_shape, key_shape=None):
+        check_source(self, key_shape)
         self.build_blocks(query_shape, key_shape)
 
     def call(
         self,
         query,
+        key=None,
         *,
-        key,
         query_mask=None,
         key_mask=None,
         attention_mask=None,
@@ -85,6 +88,7 @@ class TransformerDecoder(TransformerStack):
         return_attention_scores=False,
         training=None,
     ):
+        check_source(self, key)
         x = drop(self.dropout_layer, self.place(query), training)
         maps, asked = {}, asking_for_weights(return_attention_scores)
         for block in self.blocks:
@@ -106,8 +110,14 @@ class TransformerDecoder(TransformerStack):
         return (x, maps) if return_attention_scores else x
 
     def compute_output_spec(
-        self, query, *, key, return_attention_scores=False, **masks_and_mode
+        self,
+        query,
+        key=None,
+        *,
+        return_attention_scores=False,
+        **masks_and_mode,
     ):
+        check_source(self, key)
         maps = {}
         for block in self.blocks:
             x, weights = block.compute_output_spec(

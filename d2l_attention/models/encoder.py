@@ -22,7 +22,8 @@ class TransformerEncoder(TransformerStack):
         dropout: Float in [0, 1), rate of dropout on the input, on weights and
             on residuals.
         activation: Name or function of the nets' activation.
-        use_bias: Whether attention's projections and the nets have biases.
+        use_bias: Whether attention's projections have biases. The nets always
+            have b₁ and b₂.
         normalize_first: Whether each sublayer reads a normalized input,
             instead of normalizing after each residual. One more norm then
             follows the last block.

@@ -27,6 +27,9 @@ class LanguageModel(keras.Model):
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
+        activation: Name or function of the position-wise nets' activation.
+        use_bias: Whether attention's projections have biases. The nets always
+            have b₁ and b₂.
         max_length: Positive int, longest sequence; decoding reserves a cache
             of this many keys and values.
         num_kv_heads: Positive int, G heads of keys and values; divides H.
@@ -70,6 +73,8 @@ class LanguageModel(keras.Model):
         ffn_dim=None,
         *,
         dropout=0.0,
+        activation="relu",
+        use_bias=False,
         max_length=256,
         num_kv_heads=None,
         **kwargs,
@@ -83,6 +88,8 @@ class LanguageModel(keras.Model):
             "ffn_dim", 4 * dim if ffn_dim is None else ffn_dim
         )
         self.dropout = check_rate("dropout", dropout)
+        self.activation = keras.activations.get(activation)
+        self.use_bias = use_bias
         self.max_length = check_positive("max_length", max_length)
         policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
         self.embedding = keras.layers.Embedding(
@@ -99,6 +106,8 @@ class LanguageModel(keras.Model):
                 num_heads,
                 self.ffn_dim,
                 dropout=dropout,
+                activation=activation,
+                use_bias=use_bias,
                 num_kv_heads=num_kv_heads,
                 name=f"block_{i}",
                 **policy,
@@ -192,6 +201,8 @@ class LanguageModel(keras.Model):
             "num_heads": self.num_heads,
             "ffn_dim": self.ffn_dim,
             "dropout": self.dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
             "max_length": self.max_length,
             "num_kv_heads": self.num_kv_heads,
         }

@@ -2,11 +2,12 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention._signature import ConstructorSignature
+from d2l_attention.attention_layer import QueryLayer
 from d2l_attention.positional_encoding import PositionalEncoding
 import keras
 
 
-class TransformerStack(keras.Layer):
+class TransformerStack(QueryLayer):
     """Positions, dropout and blocks; the embedding is the caller's."""
 
     __signature__ = ConstructorSignature()

@@ -8,8 +8,9 @@ features hK … (h + 1)K − 1.
 A state_dict does not hold `nhead`, `activation`, `norm_first` and
 `layer_norm_eps`, so you make the block with the same `num_heads`,
 `activation`, `normalize_first` and `epsilon`. PyTorch's layers have biases by
-default; our blocks have them with `use_bias=True`. `batch_first` makes no
-difference to the weights. PyTorch itself is not needed here.
+default, in attention too; our blocks have those with `use_bias=True`.
+`batch_first` makes no difference to the weights. PyTorch itself is not needed
+here.
 """
 
 import numpy as np
@@ -25,9 +26,10 @@ def copy_encoder_layer(block, state_dict):
         linear1.*, linear2.*       ffn: hidden, output
         norm2.*                    ffn_norm
 
-    A layer made with `bias=False` has no biases in its norms either. The
-    block's norms keep theirs, as zeros. A block that is not built yet is
-    built. The weights change only once every name and shape is known to fit.
+    A layer made with `bias=False` has no biases in its net and norms either.
+    The block's net and norms keep theirs, as zeros. A block that is not built
+    yet is built. The weights change only once every name and shape is known
+    to fit.
 
     Args:
         block: `TransformerEncoderBlock`.
@@ -56,9 +58,9 @@ def copy_encoder_layer(block, state_dict):
         >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
         >>> block = TransformerEncoderBlock(12, num_heads=3, ffn_dim=20)
         >>> copy_encoder_layer(block, state_dict)
-        >>> kernel, _ = block.ffn.get_weights()
-        >>> kernel.shape, float(kernel[0, 0])
-        ((12, 20), 0.5)
+        >>> kernel, bias, *_ = block.ffn.get_weights()
+        >>> kernel.shape, float(kernel[0, 0]), float(bias[0])
+        ((12, 20), 0.5, 0.0)
     """
     _check_block(block, "Encoder", ["self_attention"])
     if not block.built:
@@ -87,9 +89,9 @@ def copy_decoder_layer(block, state_dict):
 
     PyTorch's layer attends to later tokens unless it is given a `tgt_mask`.
     Our block never does. A layer made with `bias=False` has no biases in its
-    norms either. The block's norms keep theirs, as zeros. A block that is not
-    built yet is built, for keys of `dim` features. The weights change only
-    once every name and shape is known to fit.
+    net and norms either. The block's net and norms keep theirs, as zeros. A
+    block that is not built yet is built, for keys of `dim` features. The
+    weights change only once every name and shape is known to fit.
 
     Args:
         block: `TransformerDecoderBlock`.
@@ -122,9 +124,9 @@ def copy_decoder_layer(block, state_dict):
         >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
         >>> block = TransformerDecoderBlock(12, num_heads=3, ffn_dim=20)
         >>> copy_decoder_layer(block, state_dict)
-        >>> kernel, _ = block.ffn.get_weights()
-        >>> kernel.shape, float(kernel[0, 0])
-        ((12, 20), 0.5)
+        >>> kernel, bias, *_ = block.ffn.get_weights()
+        >>> kernel.shape, float(kernel[0, 0]), float(bias[0])
+        ((12, 20), 0.5, 0.0)
     """
     _check_block(block, "Decoder", ["self_attention", "cross_attention"])
     if not block.built:
@@ -190,7 +192,7 @@ def _copy(places, state_dict, kind, use_bias):
             variable.assign(part.T)
     for name in places.keys() - wanted.keys():
         for variable in places[name]:
-            if variable is not None:  # the beta of a norm always exists
+            if variable is not None:  # norms and nets always have theirs
                 variable.assign(np.zeros(variable.shape))
 
 

@@ -28,6 +28,9 @@ class Transformer(Seq2Seq):
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
+        activation: Name or function of the position-wise nets' activation.
+        use_bias: Whether attention's projections have biases. The nets always
+            have b₁ and b₂.
         max_length: Positive int, longest source and longest target; decoding
             reserves a cache of this many keys and values.
         normalize_first: Whether each sublayer reads a normalized input
@@ -77,6 +80,8 @@ class Transformer(Seq2Seq):
         ffn_dim=None,
         *,
         dropout=0.0,
+        activation="relu",
+        use_bias=False,
         max_length=256,
         normalize_first=False,
         **kwargs,
@@ -95,6 +100,8 @@ class Transformer(Seq2Seq):
             "ffn_dim", 4 * dim if ffn_dim is None else ffn_dim
         )
         self.max_length = check_positive("max_length", max_length)
+        self.activation = keras.activations.get(activation)
+        self.use_bias = use_bias
         self.normalize_first = normalize_first
         self.encoder = self._stack(TransformerEncoder, "encoder")
         self.decoder = self._stack(TransformerDecoder, "decoder")
@@ -106,6 +113,8 @@ class Transformer(Seq2Seq):
             self.num_heads,
             self.ffn_dim,
             dropout=self.dropout,
+            activation=self.activation,
+            use_bias=self.use_bias,
             max_length=self.max_length,
             normalize_first=self.normalize_first,
             dtype=self.dtype_policy,
@@ -163,6 +172,8 @@ class Transformer(Seq2Seq):
             **super().get_config(),
             "num_heads": self.num_heads,
             "ffn_dim": self.ffn_dim,
+            "activation": keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
             "max_length": self.max_length,
             "normalize_first": self.normalize_first,
         }

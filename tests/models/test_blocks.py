@@ -50,11 +50,16 @@ def attend(layer, query, key, mask):
 
 
 def feed_forward(layer, x):
-    if layer.use_bias:
-        w_1, b_1, w_2, b_2 = map(to_numpy, layer.get_weights())
-    else:
-        (w_1, w_2), b_1, b_2 = map(to_numpy, layer.get_weights()), 0, 0
+    w_1, b_1, w_2, b_2 = map(to_numpy, layer.get_weights())
     return np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
+
+
+def give_biases(block, *inputs):
+    """Biases begin as zeros, so one that was left out would not be seen."""
+    block(*inputs)
+    for weight in block.weights:
+        if weight.path.endswith("/bias"):
+            weight.assign(draw(*weight.shape))
 
 
 def test_the_position_wise_net_treats_every_position_alike():
@@ -85,6 +90,7 @@ def test_the_encoder_block_equals_numpy():
     x = draw(2, 11, 12)
     mask = np.arange(11) < np.array([[4], [11]])
     block = make(TransformerEncoderBlock)
+    give_biases(block, x)
     found = block(x, attention_mask=mask[:, None])
     y = norm(x + attend(block.self_attention, x, x, mask[:, None]))
     expected = norm(y + feed_forward(block.ffn, y))
@@ -95,6 +101,7 @@ def test_the_decoder_block_equals_numpy():
     x, encoded = draw(2, 7, 12), draw(2, 11, 12)
     mask = np.arange(11) < np.array([[4], [11]])
     block = make(TransformerDecoderBlock)
+    give_biases(block, x, encoded)
     found = block(x, key=encoded, key_mask=mask)
     past = np.tril(np.full((7, 7), True))
     y = norm(x + attend(block.self_attention, x, x, past))
@@ -109,12 +116,14 @@ def test_blocks_that_normalize_first_equal_numpy(use_bias):
     seen = np.arange(11) < np.array([[4], [11]])
     options = {"normalize_first": True, "use_bias": use_bias, "epsilon": 0.01}
     encoder = make(TransformerEncoderBlock, **options)
+    give_biases(encoder, x)
     found, read = encoder(x), norm(x, 0.01)
     y = x + attend(encoder.self_attention, read, read, True)
     expected = y + feed_forward(encoder.ffn, norm(y, 0.01))
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
 
     decoder = make(TransformerDecoderBlock, **options)
+    give_biases(decoder, x, encoded)
     found = decoder(x, key=encoded, key_mask=seen)
     past = np.tril(np.full((7, 7), True))
     y = x + attend(decoder.self_attention, read, read, past)
@@ -126,7 +135,7 @@ def test_blocks_that_normalize_first_equal_numpy(use_bias):
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_use_bias_reaches_every_projection(block):
+def test_use_bias_is_attention_s_and_the_net_has_its_own(block):
     x = draw(2, 3, 12)
     source = {"key": x} if block is TransformerDecoderBlock else {}
     for use_bias in (False, True):
@@ -134,7 +143,8 @@ def test_use_bias_reaches_every_projection(block):
         layer(x, **source)
         biases = [w.path for w in layer.weights if w.path.endswith("/bias")]
         attentions = 1 + len(source)
-        assert len(biases) == (4 * attentions + 2 if use_bias else 0)
+        assert len(biases) == 2 + (4 * attentions if use_bias else 0)
+        assert len(layer.ffn.weights) == 4
 
 
 def test_the_activation_is_that_of_the_net():
@@ -146,7 +156,7 @@ def test_the_activation_is_that_of_the_net():
     one(x), other(x)
     other.set_weights(one.get_weights())
     y = norm(x + attend(one.self_attention, x, x, True))
-    w_1, w_2 = map(to_numpy, other.ffn.get_weights())
+    w_1, _, w_2, _ = map(to_numpy, other.ffn.get_weights())
     expected = norm(y + np.tanh(y @ w_1) @ w_2)
     np.testing.assert_allclose(to_numpy(other(x)), expected, atol=1e-5)
     assert np.abs(to_numpy(one(x)) - expected).max() > 0.01

@@ -114,7 +114,7 @@ def test_no_weight_keeps_its_old_value(case):
     copy(block, state_dict)  # into a block that is built
     for weight, old in zip(block.weights, before, strict=True):
         assert (to_numpy(weight) != old).all(), weight.path
-        if weight.path.endswith("beta") and not block.use_bias:
+        if weight.path.endswith(("beta", "bias")) and not block.use_bias:
             assert (to_numpy(weight) == 0).all(), weight.path
 
 

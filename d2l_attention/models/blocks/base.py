@@ -5,15 +5,14 @@ the documents (post-norm), or x + f(norm(x)) with `normalize_first` (pre-norm).
 """
 
 from d2l_attention._checks import check_positive, check_rate
-from d2l_attention.attention_layer import check_shapes, drop
+from d2l_attention.attention_layer import QueryLayer, check_shapes, drop
 from d2l_attention.efficient.cache import contiguous_cache
-from d2l_attention.efficient.multi_query import GroupedQueryAttention
 from d2l_attention.models.blocks.sublayers import AddNorm, PositionWiseFFN
 from d2l_attention.multi_head import MultiHeadAttention
 import keras
 
 
-class TransformerBlock(keras.Layer):
+class TransformerBlock(QueryLayer):
     """Self-attention, the position-wise net, and the residuals around them.
 
     The docstrings of the subclasses list the arguments.
@@ -30,7 +29,6 @@ class TransformerBlock(keras.Layer):
         use_bias=False,
         normalize_first=False,
         epsilon=1e-5,
-        _num_kv_heads=None,  # fewer heads of keys, for `CausalBlock`
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -46,33 +44,35 @@ class TransformerBlock(keras.Layer):
         self.use_bias = use_bias
         self.normalize_first = normalize_first
         self.epsilon = epsilon
-        self.self_attention = self.make_attention(
-            "self_attention", _num_kv_heads
-        )
-        self.ffn = PositionWiseFFN(
-            ffn_dim,
-            dim,
-            activation=activation,
-            use_bias=use_bias,
-            dtype=self.dtype_policy,
-        )
-        self.activation = self.ffn.activation
-        self.self_attention_norm = self.make_add_norm("self_attention_norm")
-        self.ffn_norm = self.make_add_norm("ffn_norm")
+        self.activation = keras.activations.get(activation)
         self.supports_masking = True
 
-    def make_attention(self, name, num_kv_heads=None):
-        arguments = {
-            "num_heads": self.num_heads,
-            "key_dim": self.dim // self.num_heads,
-            "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "dtype": self.dtype_policy,
-            "name": name,
-        }
-        if num_kv_heads is None:
-            return MultiHeadAttention(**arguments)
-        return GroupedQueryAttention(num_kv_heads=num_kv_heads, **arguments)
+    def add_sublayers(self, attention_class=MultiHeadAttention, **arguments):
+        """Make the sublayers; a subclass chooses its self-attention."""
+        self.self_attention = self.make_attention(
+            "self_attention", attention_class, **arguments
+        )
+        self.ffn = PositionWiseFFN(
+            self.ffn_dim,
+            self.dim,
+            activation=self.activation,
+            dtype=self.dtype_policy,
+        )
+        self.self_attention_norm = self.make_add_norm("self_attention_norm")
+        self.ffn_norm = self.make_add_norm("ffn_norm")
+
+    def make_attention(
+        self, name, attention_class=MultiHeadAttention, **arguments
+    ):
+        return attention_class(
+            num_heads=self.num_heads,
+            key_dim=self.dim // self.num_heads,
+            dropout=self.dropout,
+            use_bias=self.use_bias,
+            dtype=self.dtype_policy,
+            name=name,
+            **arguments,
+        )
 
     def make_add_norm(self, name):
         return AddNorm(

@@ -2,6 +2,7 @@
 
 from d2l_attention.attention_layer import output_spec, query_and_key_size
 from d2l_attention.efficient.cache import attend_with_cache
+from d2l_attention.efficient.multi_query import GroupedQueryAttention
 from d2l_attention.masking import join_causal_mask, merge_masks
 from d2l_attention.models.blocks.base import TransformerBlock, attend_to_itself
 import keras
@@ -25,7 +26,8 @@ class CausalBlock(TransformerBlock):
             heads share; divides `num_heads`. None = `num_heads`.
         dropout: Float in [0, 1), rate of dropout on weights and residuals.
         activation: Name or function of the net's activation.
-        use_bias: Whether attention's projections and the net have biases.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
         normalize_first: Whether each sublayer reads a normalized input,
             instead of normalizing after each residual.
         epsilon: Float of the layer normalization.
@@ -82,11 +84,13 @@ class CausalBlock(TransformerBlock):
             use_bias=use_bias,
             normalize_first=normalize_first,
             epsilon=epsilon,
-            _num_kv_heads=num_kv_heads,
             **kwargs,
         )
         self.num_kv_heads = None
-        if num_kv_heads is not None:
+        if num_kv_heads is None:
+            self.add_sublayers()
+        else:
+            self.add_sublayers(GroupedQueryAttention, num_kv_heads=num_kv_heads)
             self.num_kv_heads = self.self_attention.num_kv_heads
 
     def call(

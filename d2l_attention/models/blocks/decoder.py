@@ -28,7 +28,8 @@ class TransformerDecoderBlock(TransformerBlock):
         ffn_dim: Positive int, width U of the position-wise net.
         dropout: Float in [0, 1), rate of dropout on weights and residuals.
         activation: Name or function of the net's activation.
-        use_bias: Whether attention's projections and the net have biases.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
         normalize_first: Whether each sublayer reads a normalized input,
             instead of normalizing after each residual.
         epsilon: Float of the layer normalization.
@@ -89,10 +90,12 @@ class TransformerDecoderBlock(TransformerBlock):
             epsilon=epsilon,
             **kwargs,
         )
+        self.add_sublayers()
         self.cross_attention = self.make_attention("cross_attention")
         self.cross_attention_norm = self.make_add_norm("cross_attention_norm")
 
-    def build(self, query_shape, key_shape):
+    def build(self, query_shape, key_shape=None):
+        check_source(self, key_shape)
         super().build(query_shape)
         self.cross_attention.build(query_shape, key_shape)
         self.cross_attention_norm.build(query_shape)
@@ -130,8 +133,8 @@ class TransformerDecoderBlock(TransformerBlock):
     def call(
         self,
         query,
+        key=None,
         *,
-        key,
         query_mask=None,
         key_mask=None,
         attention_mask=None,
@@ -139,6 +142,7 @@ class TransformerDecoderBlock(TransformerBlock):
         return_attention_scores=False,
         training=None,
     ):
+        check_source(self, key)
         check_shapes(query.shape, key.shape, key.shape)
         mask = merge_masks(attention_mask, query_mask)
         mask = join_causal_mask(mask, *query_and_key_size(query, query))
@@ -164,8 +168,14 @@ class TransformerDecoderBlock(TransformerBlock):
         return self.cross_attention.attend(query, key, value, mask, training)
 
     def compute_output_spec(
-        self, query, *, key, return_attention_scores=False, **masks_and_mode
+        self,
+        query,
+        key=None,
+        *,
+        return_attention_scores=False,
+        **masks_and_mode,
     ):
+        check_source(self, key)
         check_shapes(query.shape, key.shape, key.shape)
         batch, t, _ = query.shape
         rows, dtype = (batch, self.num_heads, t), self.compute_dtype
@@ -175,3 +185,13 @@ class TransformerDecoderBlock(TransformerBlock):
             "cross_attention": keras.KerasTensor((*rows, key.shape[1]), dtype),
         }
         return (output, maps) if return_attention_scores else output
+
+
+def check_source(layer, key):
+    """Refuse to decode without a source, or without its shape."""
+    if key is None:
+        raise ValueError(
+            f"{type(layer).__name__} attends to a source as well: write "
+            "layer(query, key), with key the encoder's output. Received: "
+            "key=None."
+        )

@@ -26,7 +26,8 @@ class TransformerEncoderBlock(TransformerBlock):
         ffn_dim: Positive int, width U of the position-wise net.
         dropout: Float in [0, 1), rate of dropout on weights and residuals.
         activation: Name or function of the net's activation.
-        use_bias: Whether attention's projections and the net have biases.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
         normalize_first: Whether each sublayer reads a normalized input,
             instead of normalizing after each residual.
         epsilon: Float of the layer normalization.
@@ -84,6 +85,7 @@ class TransformerEncoderBlock(TransformerBlock):
             epsilon=epsilon,
             **kwargs,
         )
+        self.add_sublayers()
 
     def call(
         self,

@@ -18,7 +18,6 @@ class PositionWiseFFN(keras.Layer):
         ffn_dim: Positive int, width U of the hidden layer.
         output_dim: Positive int; None = the features of the input.
         activation: Name or function of the activation.
-        use_bias: Whether there are b₁ and b₂.
 
     Call arguments:
         x: Float tensor `(..., D)`.
@@ -44,7 +43,6 @@ class PositionWiseFFN(keras.Layer):
         output_dim=None,
         *,
         activation="relu",
-        use_bias=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -52,18 +50,17 @@ class PositionWiseFFN(keras.Layer):
         self.output_dim = output_dim
         if output_dim is not None:
             self.output_dim = check_positive("output_dim", output_dim)
-        self.use_bias = use_bias
         self.activation = keras.activations.get(activation)
         self.supports_masking = True
 
     def build(self, input_shape):
-        options = {"dtype": self.dtype_policy, "use_bias": self.use_bias}
+        policy = {"dtype": self.dtype_policy}
         output_dim = self.output_dim or input_shape[-1]
         self.hidden = keras.layers.Dense(
-            self.ffn_dim, self.activation, name="hidden", **options
+            self.ffn_dim, self.activation, name="hidden", **policy
         )
         self.output_layer = keras.layers.Dense(
-            output_dim, name="output", **options
+            output_dim, name="output", **policy
         )
         self.hidden.build(input_shape)
         self.output_layer.build((*input_shape[:-1], self.ffn_dim))
@@ -79,7 +76,6 @@ class PositionWiseFFN(keras.Layer):
             **super().get_config(),
             "ffn_dim": self.ffn_dim,
             "output_dim": self.output_dim,
-            "use_bias": self.use_bias,
             "activation": keras.activations.serialize(self.activation),
         }
 
