@@ -4,6 +4,9 @@ weights = masked_softmax(score(query, key), mask)
 output  = dropout(weights) value
 """
 
+import functools
+import inspect
+
 from d2l_attention._checks import check_rate
 from d2l_attention._signature import ConstructorSignature
 from d2l_attention.masking import (
@@ -16,7 +19,53 @@ import keras
 from keras import ops
 
 
-class AttentionLayer(keras.Layer):
+class QueryLayer(keras.Layer):
+    """A layer of queries, which says how a wrong call should be written.
+
+    Keras binds the arguments before `call` and names no remedy for what does
+    not fit, so the layer looks at them first.
+    """
+
+    def __call__(self, *inputs, **named):
+        by_position, by_name = _arguments(type(self).call)
+        if len(inputs) > len(by_position):
+            written = ", ".join([*by_position, *(f"{x}=…" for x in by_name)])
+            raise TypeError(
+                f"{type(self).__name__} takes {' and '.join(by_position)} by "
+                f"position, and all else by name: layer({written}). Received: "
+                f"{len(inputs)} arguments by position."
+            )
+        given = named | dict(zip(by_position, inputs, strict=False))
+        for name in {"query", "value", "key"} & given.keys():
+            _check_tensor(name, given[name], by_position)
+        return super().__call__(*inputs, **named)
+
+
+@functools.cache
+def _arguments(call):
+    """The names that a `call` takes by position, and two it takes by name."""
+    _, *arguments = inspect.signature(call).parameters.values()  # not `self`
+    by_name = [x.name for x in arguments if x.kind is x.KEYWORD_ONLY]
+    return [x.name for x in arguments if x.name not in by_name], by_name[:2]
+
+
+def _check_tensor(name, tensor, by_position):
+    """Refuse a list of tensors, and a mask in the place of numbers."""
+    if isinstance(tensor, (list, tuple)):
+        raise ValueError(
+            f"{name} must be one tensor: write layer({', '.join(by_position)})"
+            f". Received: a {type(tensor).__name__} of {len(tensor)}."
+        )
+    dtype = getattr(tensor, "dtype", None)
+    if dtype is not None and keras.backend.standardize_dtype(dtype) == "bool":
+        raise ValueError(
+            f"{name} must have numbers. A mask of pairs goes by its name, "
+            "attention_mask=mask, and a mask of tokens as key_mask=mask. "
+            f"Received: a boolean tensor of shape {tuple(tensor.shape)}."
+        )
+
+
+class AttentionLayer(QueryLayer):
     """Scores, masked softmax, weighted sum; subclasses give the score.
 
     A subclass implements `score`. If its score takes projected queries or
@@ -28,8 +77,9 @@ class AttentionLayer(keras.Layer):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend. Two axes are read as `(T, S)`, never as `(B, S)`.
         key_mask: Bool tensor `(B, S)`, True at keys that exist.
@@ -87,9 +137,9 @@ class AttentionLayer(keras.Layer):
     def call(
         self,
         query,
+        value=None,
         *,
         key=None,
-        value=None,
         attention_mask=None,
         query_mask=None,
         key_mask=None,
@@ -99,9 +149,9 @@ class AttentionLayer(keras.Layer):
         return_attention_scores=False,
         training=None,
     ):
-        if key is None:  # the queries are the keys, and so are their masks
+        if key is None and value is None:  # the queries are the keys
             key_mask = token_mask(query_mask, key_mask, mask)
-        key, value = default_inputs(query, key, value)
+        value, key = default_inputs(query, value, key)
         may_attend = merge_masks(attention_mask, key_mask, value_mask)
         if use_causal_mask:
             sizes = query_and_key_size(query, key)
@@ -116,21 +166,21 @@ class AttentionLayer(keras.Layer):
         return (output, weights) if return_attention_scores else output
 
     def compute_output_shape(
-        self, query_shape, key_shape=None, value_shape=None
+        self, query_shape, value_shape=None, key_shape=None
     ):
-        query, _, value = default_shapes(query_shape, key_shape, value_shape)
+        query, value, _ = default_shapes(query_shape, value_shape, key_shape)
         return (*query[:-1], value[-1])
 
     def compute_output_spec(
         self,
         query,
+        value=None,
         *,
         key=None,
-        value=None,
         return_attention_scores=False,
         **masks_and_mode,
     ):
-        key, value = default_inputs(query, key, value)
+        value, key = default_inputs(query, value, key)
         batch, t, _ = query.shape
         return output_spec(
             self,
@@ -161,20 +211,24 @@ def output_spec(layer, output_shape, weights_shape, with_weights):
     return (output, weights) if with_weights else output
 
 
-def default_inputs(query, key=None, value=None):
-    """Keys and values, which default to the queries and to the keys."""
-    key = query if key is None else key
-    value = key if value is None else value
+def default_inputs(query, value=None, key=None):
+    """Values and keys; what is missing is the other, or the queries."""
+    value, key = _defaults(query, value, key)
     check_shapes(*(getattr(x, "shape", x) for x in (query, key, value)))
-    return key, value
+    return value, key
 
 
-def default_shapes(query_shape, key_shape=None, value_shape=None):
-    """The three shapes as tuples, by the same defaults."""
-    key_shape = query_shape if key_shape is None else key_shape
-    value_shape = key_shape if value_shape is None else value_shape
+def default_shapes(query_shape, value_shape=None, key_shape=None):
+    """The three shapes as tuples, in this order and by the same defaults."""
+    value_shape, key_shape = _defaults(query_shape, value_shape, key_shape)
     check_shapes(query_shape, key_shape, value_shape)
-    return tuple(query_shape), tuple(key_shape), tuple(value_shape)
+    return tuple(query_shape), tuple(value_shape), tuple(key_shape)
+
+
+def _defaults(query, value, key):
+    if value is None:
+        value = query if key is None else key
+    return value, value if key is None else key
 
 
 def query_and_key_size(query, key):

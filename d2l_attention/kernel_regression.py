@@ -73,9 +73,9 @@ class NWKernelRegression(AttentionLayer):
 
     Call arguments:
         query: Float tensor `(B, T, D)`, where to predict.
-        key: Float tensor `(B, S, D)`, where something was observed; defaults
-            to `query`.
         value: Float tensor `(B, S, V)`, what was observed; defaults to `key`.
+        key: Float tensor `(B, S, D)`, where something was observed; defaults
+            to `value`. Without both, the queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True = may
             attend. While training, leave each point out of its own
             prediction: otherwise the best width is 0.
@@ -106,8 +106,8 @@ class NWKernelRegression(AttentionLayer):
         6.0
     """
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        default_shapes(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        default_shapes(query_shape, value_shape, key_shape)
         self.factor = self.add_weight((), "ones", name="w")
 
     def score(self, query, key):

@@ -5,10 +5,13 @@ import warnings
 
 from contract import to_numpy
 import d2l_attention
+from d2l_attention import MultiHeadAttention
 import keras
+from keras import ops
 from keras.src import testing
 from layers import (
     ARGUMENTS,
+    CONTEXT,
     DECODERS,
     GRAPHS,
     OWN_PATTERN,
@@ -249,6 +252,133 @@ def test_sizes_of_numpy_are_sizes(name):
     assert type(layer).from_config(config).get_config() == config
 
 
+def test_a_mask_hides_no_nan_here_nor_in_keras():
+    x = np.ones((2, 5, 4), "float32")
+    x[1, 3] = np.nan
+    seen = np.arange(5) < np.array([[5], [3]])
+    ours = MultiHeadAttention(2, 3)(x, key_mask=seen)
+    theirs = keras.layers.MultiHeadAttention(2, 3)(x, x, key_mask=seen)
+    for output in (ours, theirs):
+        finite = np.isfinite(to_numpy(output)).all((1, 2))
+        assert finite.tolist() == [True, False]
+
+
+def test_lora_trains_a_projection_and_leaves_its_kernel():
+    x = two_sequences()[0]
+    layer = MultiHeadAttention(2, 3)
+    model = keras.Sequential([layer])
+    before = to_numpy(model(x))
+    layer.query_layer.enable_lora(rank=2)
+    np.testing.assert_array_equal(to_numpy(model(x)), before)  # B is 0
+    kernel = to_numpy(layer.query_layer._kernel)
+    model.compile("sgd", "mse")
+    model.fit(x, before + 1, epochs=2, verbose=0)
+    np.testing.assert_array_equal(to_numpy(layer.query_layer._kernel), kernel)
+    layer.key_layer.trainable = layer.value_layer.trainable = False
+    layer.output_layer.trainable = False
+    assert len(layer.trainable_variables) == 2  # A and B
+    model.compile("sgd", "mse")
+    trained = to_numpy(model(x))
+    model.fit(x, before + 1, verbose=0)
+    assert np.abs(to_numpy(model(x)) - trained).max() > 0
+
+
+MODELS = {
+    "BahdanauSeq2Seq": (11, 13, 6, 1),
+    "FixedContextSeq2Seq": (11, 13, 6, 1),
+    "HierarchicalAttentionNetwork": (11, 6, 5, 3),
+    "LanguageModel": (11, 6, 1, 2),
+    "PointerNetwork": (6,),
+    "RNNSearch": (11, 13, 6, 1),
+    "Transformer": (11, 13, 6, 1, 2),
+}  # name → sizes
+OTHER_VALUES = {  # than the defaults of what is given by name
+    "activation": "gelu",
+    "alignment_dim": 5,
+    "block_size": 3,
+    "concat": False,
+    "decay": 0.5,
+    "dropout": 0.3,
+    "embedding_dim": 5,
+    "epsilon": 0.01,
+    "ffn_dim": 7,
+    "key_dim": 3,
+    "max_length": 17,
+    "maxout_dim": 3,
+    "neighbors": 2,
+    "normalize_first": True,
+    "num_heads": 2,
+    "num_kv_heads": 1,
+    "num_rounds": 3,
+    "output_dim": 7,
+    "scale": 0.5,
+    "seed": 3,
+    "self_loops": False,
+    "units": 5,
+    "use_bias": True,
+    "value_dim": 5,
+}
+
+
+def constructor(name):
+    """A public class, sizes by position and by name, and its other names."""
+    cls = getattr(d2l_attention, name)
+    sizes, named = MODELS.get(name, ()), ARGUMENTS.get(name, {})
+    arguments = [*inspect.signature(cls.__init__).parameters.values()]
+    arguments = arguments[1 + len(sizes) :]
+    options = [
+        x.name
+        for x in arguments
+        if x.kind is not x.VAR_KEYWORD and x.name not in named
+    ]
+    return cls, sizes, named, options
+
+
+@pytest.mark.backend_free
+@pytest.mark.parametrize("name", [*ARGUMENTS, *MODELS])
+def test_every_constructor_refuses_what_it_does_not_name(name):
+    """Also what only a base class or a private function takes."""
+    cls, sizes, named, options = constructor(name)
+    for unknown in ("units_", "_num_kv_heads", "num_kv_heads", "_dropout"):
+        if unknown not in {*options, *named}:
+            with pytest.raises((TypeError, ValueError), match=unknown):
+                cls(*sizes, **named, **{unknown: 1})
+
+
+@pytest.mark.backend_free
+@pytest.mark.parametrize("name", [*ARGUMENTS, *MODELS])
+def test_the_config_holds_every_argument(name):
+    """What is asked for is in it, and comes back from it."""
+    cls, sizes, named, options = constructor(name)
+    asked = {x: OTHER_VALUES[x] for x in options}
+    made = cls(*sizes, **named, **asked)
+    config = made.get_config()
+    assert {*named, *options} <= {*config}
+    assert {x: config[x] for x in asked} == asked
+    assert cls.from_config(config).get_config() == config
+
+
+@pytest.mark.backend_free
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("TransformerEncoder", "TransformerDecoder"),
+        *("Transformer", "LanguageModel"),
+    ],
+)
+def test_what_a_stack_is_asked_for_reaches_its_blocks(name):
+    cls, sizes, named, options = constructor(name)
+    of_block = {"activation", "dropout", "epsilon", "normalize_first"}
+    of_block |= {"num_kv_heads", "use_bias"}
+    asked = {x: OTHER_VALUES[x] for x in options if x in of_block}
+    assert {"activation", "dropout", "use_bias"} <= {*asked}
+    made = cls(*sizes, **named, **asked)
+    blocks = [x for x in made._flatten_layers() if x.name.startswith("block_")]
+    assert len(blocks) >= 1
+    for block in blocks:
+        assert {x: block.get_config()[x] for x in asked} == asked
+
+
 SIZES = {
     "attention": ["num_heads", "key_dim"],
     "block": ["dim", "num_heads", "ffn_dim"],
@@ -316,12 +446,40 @@ def test_a_transformer_has_no_embeddings_of_another_size():
         d2l_attention.Transformer(11, 13, 6, 1, 2, embedding_dim=5)
 
 
-@pytest.mark.parametrize(
-    "name", ["FlashAttention", "PageLocalAttention", "ReformerAttention"]
-)
-def test_dropout_without_weights_is_refused_by_name(name):
-    with pytest.raises(ValueError, match="dropout"):
+INSTEAD = {  # of layers that form no weights: what gives them
+    "FlashAttention": "MultiHeadAttention",
+    "LinformerAttention": "MultiHeadAttention",
+    "LongformerAttention": "longformer_mask",
+    "PageLocalAttention": "page_mask",
+    "PerformerAttention": "performer_weights",
+    "ReformerAttention": "reformer_mask",
+}
+
+
+def test_every_layer_without_weights_is_listed():
+    """What asks for weights has dropout too."""
+    lists = {**SELF_ATTENTION, **OWN_PATTERN, **DECODERS, **CONTEXT}
+    without = set()
+    for name in lists:
+        call = inspect.signature(public_layers()[name].call).parameters
+        has_weights = "return_attention_scores" in call
+        assert has_weights == ("dropout" in constructor(name)[3]), name
+        without |= set() if has_weights else {name}
+    assert without == {*INSTEAD}
+
+
+@pytest.mark.parametrize(("name", "instead"), INSTEAD.items())
+def test_what_needs_weights_is_refused_with_the_way_out(name, instead):
+    """Dropout acts on weights, and scores are weights."""
+    words = rf"{name} forms no weights.*{instead}.*dropout=0.1"
+    with pytest.raises(ValueError, match=words):
         make(name, dropout=0.1)
+    x = np.ones((2, 5, 4), "float32")
+    words = rf"{name} forms no weights.*{instead}.*return_attention_scores=True"
+    for tensor in (x, keras.KerasTensor(x.shape)):
+        with pytest.raises(ValueError, match=words):
+            make(name)(tensor, return_attention_scores=True)
+    assert hasattr(d2l_attention, instead)
 
 
 @pytest.mark.parametrize("name", [*SELF_ATTENTION, *DECODERS])
@@ -339,6 +497,129 @@ def test_a_batch_of_one_does_not_stand_for_two(name):
 def test_a_tensor_with_too_few_axes_is_named(name):
     with pytest.raises(ValueError, match=r"three axes.*\(5, 4\)"):
         make(name)(np.ones((5, 4), "float32"))
+
+
+def two_sequences():
+    """Queries `(2, 5, 4)`, and two tensors of another length and batch."""
+    random = np.random.default_rng(0)
+    shapes = (2, 5, 4), (2, 3, 4), (2, 3, 4)
+    return [random.normal(size=shape).astype("float32") for shape in shapes]
+
+
+@pytest.mark.parametrize("name", SELF_ATTENTION)
+def test_keys_default_to_values_and_values_to_keys(name):
+    """As in `keras.layers`: what stands second is both."""
+    x, y, z = two_sequences()
+    layer = make(name)
+    expected = to_numpy(layer(x, key=y, value=y))
+    for found in (layer(x, y), layer(x, value=y), layer(x, key=y)):
+        np.testing.assert_array_equal(to_numpy(found), expected)
+    foreign = to_numpy(layer(x, key=z, value=y))
+    assert np.abs(foreign - expected).max() > 1e-4
+    np.testing.assert_array_equal(to_numpy(layer(x, y, key=z)), foreign)
+    # Of one length, keys that came from the queries would go unnoticed.
+    same = to_numpy(layer(x, x[::-1]))
+    np.testing.assert_array_equal(
+        same, to_numpy(layer(x, key=x[::-1], value=x[::-1]))
+    )
+    assert np.abs(same - to_numpy(layer(x, key=x, value=x[::-1]))).max() > 1e-4
+
+
+@pytest.mark.parametrize("name", SELF_ATTENTION)
+def test_a_value_alone_is_the_key_in_every_declaration(name):
+    """`build`, shapes and specs have Keras's order: query, value, key."""
+    shapes = (2, 5, 4), (2, 3, 6)
+    if name in ("DotProductAttention", "HardAttention", "NWKernelRegression"):
+        shapes = (2, 5, 4), (2, 3, 4)  # keys have the queries' features
+    if name == "StructuredAttention":
+        shapes = (2, 5, 4), (2, 3, 4)
+    query, value = (np.ones(shape, "float32") for shape in shapes)
+    symbols = [keras.KerasTensor(shape) for shape in shapes]
+    output = make(name)(query, value)
+    built = make(name)
+    built.build(*shapes)
+    assert [w.shape for w in built.weights] == [
+        w.shape for w in make_built(name, query, value).weights
+    ]
+    assert built.compute_output_shape(*shapes) == tuple(output.shape)
+    assert make(name)(*symbols).shape == tuple(output.shape)
+    # Keys of another size than the values, in Keras's third place.
+    key_shape = (2, 3, 4)
+    three = make(name).compute_output_shape(*shapes, key_shape)
+    whole = make(name)(query, value, key=np.ones(key_shape, "float32"))
+    assert three == tuple(whole.shape)
+
+
+def make_built(name, *inputs):
+    layer = make(name)
+    layer(*inputs)
+    return layer
+
+
+def test_the_same_call_as_keras_s_gives_the_same():
+    x, y, z = two_sequences()
+    theirs = keras.layers.MultiHeadAttention(2, 3, use_bias=False)
+    ours = make("MultiHeadAttention")
+    theirs(x, y), ours(x, y)
+    dense = ("query", "key", "value", "output")
+    for part in dense:
+        kernel = getattr(theirs, f"{part}_dense").kernel
+        kernel = ops.reshape(kernel, (4, 6) if part != "output" else (6, 4))
+        getattr(ours, f"{part}_layer").kernel.assign(kernel)
+    for arguments, more in (((x, y), {}), ((x, y), {"key": z}), ((x, x), {})):
+        np.testing.assert_allclose(
+            to_numpy(ours(*arguments, **more)),
+            to_numpy(theirs(*arguments, **more)),
+            atol=1e-6,
+        )
+
+
+ONE_OR_TWO = {
+    **dict.fromkeys(SELF_ATTENTION, 2),
+    **dict.fromkeys(DECODERS, 2),
+    **dict.fromkeys(OWN_PATTERN, 1),
+    "ContextAttention": 1,
+}
+
+
+@pytest.mark.parametrize(("name", "number"), ONE_OR_TWO.items())
+def test_more_tensors_by_position_are_refused_with_a_sentence(name, number):
+    x = np.ones((2, 5, 4), "float32")
+    for tensor in (x, keras.KerasTensor(x.shape)):
+        with pytest.raises(TypeError, match=rf"{name} takes .* by position"):
+            make(name)(*[tensor] * (number + 1))
+
+
+@pytest.mark.parametrize("name", ONE_OR_TWO)
+def test_a_list_of_tensors_is_refused_with_a_sentence(name):
+    x = np.ones((2, 5, 4), "float32")
+    for inputs in ([x, x], (x, x, x), [keras.KerasTensor(x.shape)] * 2):
+        with pytest.raises(ValueError, match="query must be one tensor"):
+            make(name)(inputs)
+
+
+@pytest.mark.parametrize("name", [*SELF_ATTENTION, *DECODERS])
+def test_a_mask_in_the_place_of_a_value_is_refused(name):
+    x, mask = np.ones((2, 5, 4), "float32"), np.ones((2, 5), "bool")
+    for wrong in (mask, np.ones((2, 5, 5), "bool"), np.ones((2, 5, 4), "bool")):
+        for tensor in (wrong, keras.KerasTensor(wrong.shape, "bool")):
+            with pytest.raises(
+                ValueError, match="attention_mask=mask.*boolean"
+            ):
+                make(name)(x, tensor)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_decoder_takes_its_source_by_position_and_names_a_missing_one(name):
+    x, y, _ = two_sequences()
+    block = make(name)
+    np.testing.assert_array_equal(
+        to_numpy(block(x, y)), to_numpy(block(x, key=y))
+    )
+    for tensor in (x, keras.KerasTensor(x.shape)):
+        for layer in (block, make(name)):  # built, and not yet
+            with pytest.raises(ValueError, match=rf"{name}.*key"):
+                layer(tensor)
 
 
 def test_what_a_model_does_not_understand_is_named():

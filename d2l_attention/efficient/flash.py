@@ -162,9 +162,9 @@ class FlashAttention(WeightlessAttention):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`, not to `value`
-            as in Keras.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
             same for every head, or `(B, H, T, S)`; True = may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -189,6 +189,11 @@ class FlashAttention(WeightlessAttention):
         >>> bool(np.allclose(flash(x), dense(x), atol=1e-5))
         True
     """
+
+    instead = (
+        "MultiHeadAttention with the same parameters computes the same and has "
+        "both."
+    )
 
     def __init__(
         self,

@@ -85,8 +85,9 @@ class LinformerAttention(WeightlessAttention):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor `(1, S)` or `(B, 1, S)`, the same for
             every query and head; True = may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -113,6 +114,11 @@ class LinformerAttention(WeightlessAttention):
         ((1, 300, 4), (16, 512))
     """
 
+    instead = (
+        "MultiHeadAttention has both, and the weights that this layer "
+        "approximates."
+    )
+
     def __init__(
         self,
         num_heads,
@@ -136,8 +142,8 @@ class LinformerAttention(WeightlessAttention):
         self.max_length = check_positive("max_length", max_length)
         self.rank = check_positive("rank", rank)
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        super().build(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
         self.key_mixing = self._add_mixing("E")
         self.value_mixing = self._add_mixing("F")
 

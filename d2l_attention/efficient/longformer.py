@@ -196,6 +196,11 @@ class LongformerAttention(WeightlessSelfAttention):
         (1, 5, 4)
     """
 
+    instead = (
+        "MultiHeadAttention has both, and attends to the same tokens under "
+        "longformer_mask."
+    )
+
     def __init__(
         self,
         num_heads,

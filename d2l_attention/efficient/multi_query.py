@@ -119,8 +119,9 @@ class GroupedQueryAttention(_SharedKeyHeads):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
             same for every head, or `(B, H, T, S)`; True = may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -208,8 +209,9 @@ class MultiQueryAttention(_SharedKeyHeads):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
             same for every head, or `(B, H, T, S)`; True = may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values

@@ -163,6 +163,10 @@ class PageLocalAttention(WeightlessSelfAttention):
         True
     """
 
+    instead = (
+        "MultiHeadAttention has both, and computes the same under page_mask."
+    )
+
     def __init__(
         self,
         num_heads,

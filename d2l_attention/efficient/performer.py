@@ -157,8 +157,9 @@ class PerformerAttention(WeightlessAttention):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor `(1, S)` or `(B, 1, S)`, the same for
             every query and head; True = may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -187,6 +188,11 @@ class PerformerAttention(WeightlessAttention):
         True
     """
 
+    instead = (
+        "performer_weights gives the weights for small inputs, and "
+        "MultiHeadAttention has dropout."
+    )
+
     def __init__(
         self,
         num_heads,
@@ -210,8 +216,8 @@ class PerformerAttention(WeightlessAttention):
         self.num_features = check_positive("num_features", num_features)
         self.seed = seed
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        super().build(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
         self.directions = self.add_weight(
             shape=(self.num_features, self.key_dim),
             initializer=OrthogonalDirections(self.seed),

@@ -157,6 +157,11 @@ class ReformerAttention(WeightlessSelfAttention):
         (1, 20, 2, 2)
     """
 
+    instead = (
+        "For small inputs reformer_mask tells who attends to whom, and "
+        "MultiHeadAttention has both under such a mask."
+    )
+
     def __init__(
         self,
         num_heads,

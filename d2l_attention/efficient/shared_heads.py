@@ -40,7 +40,7 @@ def share_heads(layer, num_kv_heads):
         )
     config = {**layer.get_config(), "num_kv_heads": num_kv_heads}
     shared = GroupedQueryAttention.from_config(config)
-    inputs = (layer.query_layer, layer.key_layer, layer.value_layer)
+    inputs = (layer.query_layer, layer.value_layer, layer.key_layer)
     shared.build(*((None, None, x.kernel.shape[0]) for x in inputs))
     shared.query_layer.set_weights(layer.query_layer.get_weights())
     shared.output_layer.set_weights(layer.output_layer.get_weights())

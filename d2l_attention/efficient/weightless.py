@@ -25,15 +25,39 @@ def key_mask_of(mask):
     return mask[:, 0] if len(shape) == 3 else mask
 
 
-class WeightlessAttention(HeadProjections):
+class WithoutWeights(HeadProjections):
+    """The projections of heads that form no weights `(B, H, T, S)`.
+
+    So these layers have no dropout, which acts on weights, and none to
+    return. Whoever asks is told what gives them: `instead`, of the subclass.
+    """
+
+    def __init__(self, *sizes, **options):
+        if "dropout" in options:
+            self._refuse("dropout", options["dropout"])
+        super().__init__(*sizes, **options)
+
+    def __call__(self, *inputs, **named):
+        if "return_attention_scores" in named:
+            asked = named["return_attention_scores"]
+            self._refuse("return_attention_scores", asked)
+        return super().__call__(*inputs, **named)
+
+    @classmethod
+    def _refuse(cls, name, received):
+        raise ValueError(
+            f"{cls.__name__} forms no weights, to drop or to return. "
+            f"{cls.instead} Received: {name}={received}."
+        )
+
+
+class WeightlessAttention(WithoutWeights):
     """Multi-head attention without weights to return.
 
         output = [mix(Q W_q,h, K W_k,h, V W_v,h) for each head h] W_o
 
     A subclass implements `mix`. Its projections are those of
     `MultiHeadAttention`, by name too, so each can be given to the other.
-    These layers exist to avoid weights `(B, H, T, S)`. So they have no
-    dropout, which acts on weights, and no `return_attention_scores`.
 
     Args: see `HeadProjections`.
 
@@ -47,9 +71,9 @@ class WeightlessAttention(HeadProjections):
     def call(
         self,
         query,
+        value=None,
         *,
         key=None,
-        value=None,
         attention_mask=None,
         query_mask=None,
         key_mask=None,
@@ -57,9 +81,9 @@ class WeightlessAttention(HeadProjections):
         mask=None,
         use_causal_mask=False,
     ):
-        if key is None:  # the queries are the keys, and so are their masks
+        if key is None and value is None:  # the queries are the keys
             key_mask = token_mask(query_mask, key_mask, mask)
-        key, value = default_inputs(query, key, value)
+        value, key = default_inputs(query, value, key)
         heads = self.mix(
             self.project_query(query),  # (B, T, H, K)
             self.project_key(key),  # (B, S, H, K)
@@ -70,7 +94,7 @@ class WeightlessAttention(HeadProjections):
         return self.join_heads(heads)
 
 
-class WeightlessSelfAttention(HeadProjections):
+class WeightlessSelfAttention(WithoutWeights):
     """Self-attention without weights to return: the queries are the keys.
 
     A subclass implements `call`. Its pattern says who sees whom, so there is

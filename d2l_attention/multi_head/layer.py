@@ -41,9 +41,9 @@ class MultiHeadAttention(HeadProjections):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`, not to `value`
-            as in Keras.
         value: Float tensor `(B, S, D'')`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the
             same for every head, or `(B, H, T, S)`; True = may attend.
         key_mask: Bool tensor `(B, S)`, True at keys that exist.
@@ -118,9 +118,9 @@ class MultiHeadAttention(HeadProjections):
     def call(
         self,
         query,
+        value=None,
         *,
         key=None,
-        value=None,
         attention_mask=None,
         query_mask=None,
         key_mask=None,
@@ -130,9 +130,9 @@ class MultiHeadAttention(HeadProjections):
         return_attention_scores=False,
         training=None,
     ):
-        if key is None:  # the queries are the keys, and so are their masks
+        if key is None and value is None:  # the queries are the keys
             key_mask = token_mask(query_mask, key_mask, mask)
-        key, value = default_inputs(query, key, value)
+        value, key = default_inputs(query, value, key)
         may_attend = merge_masks(attention_mask, key_mask, value_mask)
         if use_causal_mask:
             sizes = query_and_key_size(query, key)
@@ -149,13 +149,13 @@ class MultiHeadAttention(HeadProjections):
     def compute_output_spec(
         self,
         query,
+        value=None,
         *,
         key=None,
-        value=None,
         return_attention_scores=False,
         **masks_and_mode,
     ):
-        key, value = default_inputs(query, key, value)
+        value, key = default_inputs(query, value, key)
         batch, t, features = query.shape
         return output_spec(
             self,

@@ -1,12 +1,12 @@
 """W_q, W_k, W_v and W_o: what every layer with heads owns."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.attention_layer import default_shapes
+from d2l_attention.attention_layer import QueryLayer, default_shapes
 import keras
 from keras import ops
 
 
-class HeadProjections(keras.Layer):
+class HeadProjections(QueryLayer):
     """W_q, W_k, W_v and W_o of H heads: what all multi-head layers own.
 
     In W_q, W_k and W_v the heads lie side by side, head h in the columns
@@ -49,8 +49,8 @@ class HeadProjections(keras.Layer):
         self.use_bias = use_bias
         self.supports_masking = True
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        query, key, value = default_shapes(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        query, value, key = default_shapes(query_shape, value_shape, key_shape)
         h, g = self.num_heads, self.num_kv_heads
         k, v = self.key_dim, self.value_dim
         self.query_layer = self._dense("W_q", h * k, query[-1])
@@ -84,9 +84,9 @@ class HeadProjections(keras.Layer):
         return self.output_layer(ops.reshape(heads, joined))
 
     def compute_output_shape(
-        self, query_shape, key_shape=None, value_shape=None
+        self, query_shape, value_shape=None, key_shape=None
     ):
-        query, *_ = default_shapes(query_shape, key_shape, value_shape)
+        query, *_ = default_shapes(query_shape, value_shape, key_shape)
         return (*query[:-1], self.output_dim or query[-1])
 
     def get_config(self):

@@ -29,8 +29,9 @@ class DotProductAttention(AttentionLayer):
 
     Call arguments:
         query: Float tensor `(B, T, K)`.
-        key: Float tensor `(B, S, K)`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, K)`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend. Two axes are read as `(T, S)`, never as `(B, S)`.
         key_mask: Bool tensor `(B, S)`, True at keys that exist.
@@ -69,8 +70,8 @@ class DotProductAttention(AttentionLayer):
         super().__init__(dropout=dropout, **kwargs)
         self.scale = scale
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        query, key, _ = default_shapes(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        query, _, key = default_shapes(query_shape, value_shape, key_shape)
         check_equal_features("The dot product", query, key)
 
     def score(self, query, key):
@@ -100,8 +101,9 @@ class AdditiveAttention(AttentionLayer):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -136,8 +138,8 @@ class AdditiveAttention(AttentionLayer):
         self.units = check_positive("units", units)
         self.use_bias = use_bias
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        query, key, _ = default_shapes(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        query, _, key = default_shapes(query_shape, value_shape, key_shape)
         query_size, key_size = query[-1], key[-1]
         u = self.units
         self.query_kernel = self.add_weight((query_size, u), name="W_q")
@@ -175,8 +177,9 @@ class BilinearAttention(AttentionLayer):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -203,8 +206,8 @@ class BilinearAttention(AttentionLayer):
         ((1, 2, 6), (4, 6))
     """
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        query, key, _ = default_shapes(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        query, _, key = default_shapes(query_shape, value_shape, key_shape)
         self.kernel = self.add_weight((query[-1], key[-1]), name="W")
 
     def score(self, query, key):
@@ -230,8 +233,9 @@ class ConcatAttention(AttentionLayer):
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        key: Float tensor `(B, S, D')`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, D')`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys and values
@@ -265,8 +269,8 @@ class ConcatAttention(AttentionLayer):
         super().__init__(dropout=dropout, **kwargs)
         self.units = check_positive("units", units)
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        query, key, _ = default_shapes(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        query, _, key = default_shapes(query_shape, value_shape, key_shape)
         query_size, key_size = query[-1], key[-1]
         shape = (query_size + key_size, self.units)
         self.kernel = self.add_weight(shape, name="W")

@@ -106,8 +106,9 @@ class StructuredAttention(DotProductAttention):
 
     Call arguments:
         query: Float tensor `(B, T, K)`.
-        key: Float tensor `(B, S, K)`; defaults to `query`.
         value: Float tensor `(B, S, V)`; defaults to `key`.
+        key: Float tensor `(B, S, K)`; defaults to `value`. Without both, the
+            queries are the keys and values.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`; True =
             may attend. The chain skips masked keys.
         key_mask, value_mask: Bool tensors `(B, S)`, True at keys that exist.
@@ -140,8 +141,8 @@ class StructuredAttention(DotProductAttention):
     def __init__(self, *, scale=None, dropout=0.0, **kwargs):
         super().__init__(scale=scale, dropout=dropout, **kwargs)
 
-    def build(self, query_shape, key_shape=None, value_shape=None):
-        super().build(query_shape, key_shape, value_shape)
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
         self.transitions = self.add_weight((2, 2), "zeros", name="transitions")
 
     def attend(self, query, key, value, mask=None, training=None):

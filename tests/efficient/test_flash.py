@@ -415,12 +415,6 @@ def test_block_sizes_must_be_positive(block_size):
         FlashAttention(3, 4, block_size=block_size)
 
 
-def test_dropout_is_refused():
-    """There are no weights to drop; silence would be a lie."""
-    with pytest.raises(ValueError, match="dropout"):
-        FlashAttention(3, 4, dropout=0.1)
-
-
 def test_shapes_and_masks_that_do_not_fit_are_named():
     query, key, value = inputs()
     with pytest.raises(ValueError, match=r"key \(2, 13, 3, 8\)"):
