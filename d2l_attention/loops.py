@@ -82,12 +82,20 @@ def clip_or_low(x, low, high):
     return ops.maximum(low, ops.minimum(x, high)) if _on_tensorflow() else low
 
 
+def ceil_divide(a, b):
+    """⌈a / b⌉ of positive ints or int tensors.
+
+    Not −(−a // b): ONNX rounds a quotient of integers towards 0.
+    """
+    return (a + b - 1) // b
+
+
 def even_blocks(n, block_size):
     """Size and number of blocks for n positions, equal where n is known."""
-    number = -(-n // block_size)
+    number = ceil_divide(n, block_size)
     if isinstance(n, int):
         number = max(1, number)
-        return -(-n // number), number
+        return ceil_divide(n, number), number
     return block_size, number
 
 
@@ -115,7 +123,7 @@ def over_filled_slots(attend, length, size):
     """
     if slices_may_vary():
         return attend(length)
-    step = max(64, -(-size // 16))
+    step = max(64, ceil_divide(size, 16))
     ends = [*range(step, size, step), size]
     if len(ends) == 1:
         return attend(size)
@@ -150,6 +158,28 @@ def hide_last_triangle(scores, num_rows):
     return tf.ensure_shape(scores, shape)
 
 
+def reshape(x, shape):
+    """`ops.reshape`, which computes the first unknown size by itself.
+
+    A shape of two sizes that only the graph knows becomes an ONNX file that
+    fails as it runs.
+    """
+    shape = list(shape)
+    unknown = (i for i, x in enumerate(shape) if not isinstance(x, int))
+    first = next(unknown, None)
+    if first is not None:
+        shape[first] = -1
+    return ops.reshape(x, shape)
+
+
+def place_of_highest(x):
+    """Where the last axis is highest, `(…)`; the first of equals.
+
+    `ops.argmax` reads the bits of floats, which neither ONNX nor TFLite can.
+    """
+    return ops.top_k(x, 1)[1][..., 0]
+
+
 def pad_rows_like(x, like):
     """`(H, s, K)` followed by rows of zeros, in the shape of `like`."""
     if x.shape[1] == like.shape[1] and x.shape[1] is not None:
@@ -170,15 +200,15 @@ def pad_to(x, axis, size):
 def split_into_chunks(x, size):
     """`(B, T, …)` as N chunks `(B, N, size, …)`, padded with zeros."""
     batch, length, *features = ops.shape(x)
-    number = -(-length // size)
+    number = ceil_divide(length, size)
     x = pad_to(x, 1, number * size)
-    return ops.reshape(x, (batch, number, size, *features))
+    return reshape(x, (batch, number, size, *features))
 
 
 def join_chunks(x, length):
     """Chunks `(B, N, size, …)` as `(B, length, …)`."""
     batch, number, size, *features = ops.shape(x)
-    return ops.reshape(x, (batch, number * size, *features))[:, :length]
+    return reshape(x, (batch, number * size, *features))[:, :length]
 
 
 def with_neighbors(x, before, after):
@@ -198,11 +228,11 @@ def with_neighbors(x, before, after):
 def take_rows(x, index):
     """Of `(B, T, …)` the rows at `(B, M)`, as `(B, M, …)`."""
     batch, length, *features = ops.shape(x)
-    starts = length * ops.arange(batch, dtype=index.dtype)[:, None]
-    rows = ops.reshape(x, (batch * length, *features))
+    starts = ops.expand_dims(ops.arange(batch, dtype=index.dtype), 1) * length
+    rows = reshape(x, (batch * length, *features))
     taken = ops.take(rows, index + starts, axis=0)
     # JAX forgets the axes of `index` where there is nothing to take.
-    return ops.reshape(taken, (*ops.shape(index), *features))
+    return reshape(taken, (*ops.shape(index), *features))
 
 
 def count_loop(first, end, body, state):

@@ -8,6 +8,10 @@ masks compose with `&` and end in `masked_softmax`.
 import keras
 from keras import ops
 
+# The highest score among no keys. Finite, so that it can be subtracted from
+# −inf; and above the lowest float32, as which TFLite keeps −inf.
+NO_SCORE = -1e38
+
 
 def padding_mask(lengths, size):
     """A query may attend to the first `lengths` of `size` keys.
@@ -43,7 +47,7 @@ def padding_mask(lengths, size):
     if len(lengths.shape) == 1:
         lengths = lengths[:, None]
     positions = ops.arange(size, dtype="int32")
-    return positions < ops.cast(lengths, "int32")[:, :, None]
+    return positions < ops.expand_dims(ops.cast(lengths, "int32"), 2)
 
 
 def causal_mask(num_queries, num_keys=None):
@@ -154,10 +158,7 @@ def masked_softmax(scores, mask=None):
     if mask is not None:
         mask = check_mask(mask, scores.shape)
         scores = ops.where(mask, scores, -float("inf"))
-    highest = ops.max(  # `initial`: the maximum of no keys is −inf
-        scores, axis=-1, keepdims=True, initial=-float("inf")
-    )
-    highest = ops.where(ops.isfinite(highest), highest, 0.0)  # no visible key
+    highest = ops.max(scores, axis=-1, keepdims=True, initial=NO_SCORE)
     exponentials = ops.exp(scores - ops.stop_gradient(highest))
     total = ops.sum(exponentials, axis=-1, keepdims=True)
     weights = exponentials / ops.where(total == 0.0, 1.0, total)
@@ -180,11 +181,12 @@ def merge_masks(attention_mask=None, *key_masks):
     for mask in key_masks:
         if mask is None:
             continue
-        mask = _to_mask(mask)[:, None, :]  # (B, 1, S)
+        mask = ops.expand_dims(_to_mask(mask), 1)  # (B, 1, S)
         if merged is None:
             merged = mask
         else:
-            mask = mask[:, None] if len(merged.shape) == 4 else mask
+            if len(merged.shape) == 4:
+                mask = ops.expand_dims(mask, 1)
             merged = ops.logical_and(merged, mask)
     return merged
 

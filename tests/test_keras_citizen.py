@@ -168,24 +168,6 @@ def test_clones_alone_and_takes_an_empty_batch(name):
 
 
 @pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="a SavedModel"
-)
-@pytest.mark.parametrize("name", ONE_INPUT)
-def test_exports_as_a_saved_model(name, tmp_path):
-    import tensorflow as tf
-
-    inputs = keras.Input((5, 4))
-    model = keras.Model(inputs, make(name)(inputs))
-    model.export(tmp_path / "model", verbose=False)
-    x = np.random.default_rng(0).normal(size=(2, 5, 4)).astype("float32")
-    loaded = tf.saved_model.load(tmp_path / "model")
-    served = loaded.serve(x)
-    np.testing.assert_allclose(
-        served.numpy(), to_numpy(model(x)), rtol=1e-5, atol=1e-6
-    )
-
-
-@pytest.mark.skipif(
     keras.backend.backend() != "jax",
     reason="on TensorFlow Keras's own MultiHeadAttention fails there too",
 )

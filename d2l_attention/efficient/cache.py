@@ -5,7 +5,7 @@ A contiguous cache is a dict of `"key"` and `"value"`, each
 `(num_blocks, block_size, G, ·)` and a `"block_table"` `(B, blocks)`.
 """
 
-from d2l_attention.loops import over_filled_slots
+from d2l_attention.loops import over_filled_slots, reshape
 from keras import ops
 
 
@@ -68,7 +68,7 @@ def read_cache(cache):
     for name in ("key", "value"):
         blocks = ops.take(cache[name], table, axis=0)
         rows, width, size, *tail = ops.shape(blocks)
-        found.append(ops.reshape(blocks, (rows, width * size, *tail)))
+        found.append(reshape(blocks, (rows, width * size, *tail)))
     return tuple(found)
 
 

@@ -145,7 +145,9 @@ class FlashAttention(WeightlessAttention):
     its projections have the same names, so that each can be given to the
     other; see `flash_attention`.
     The layer never forms the weights `(B, H, T, S)`, so it has neither
-    `dropout` nor `return_attention_scores`.
+    `dropout` nor `return_attention_scores`. It exports to SavedModel only. For
+    ONNX and TFLite, which cannot take its loops over blocks, export a
+    `MultiHeadAttention` with its weights.
 
     Source: Dao et al. (2022), arXiv:2205.14135; document 004, section 6.
 

@@ -3,11 +3,13 @@
 from typing import Any, NamedTuple
 
 from d2l_attention.loops import (
+    ceil_divide,
     clip_or_low,
     even_blocks,
     first_rows,
     hide_last_triangle,
     pad_to,
+    reshape,
     slices_may_vary,
 )
 from keras import ops
@@ -83,7 +85,7 @@ class Blocks(NamedTuple):
         head = ops.arange(num_head_blocks * heads, dtype="int32")  # b H + h
         mask_row = ((head // h) % mask_batch) * mask_heads
         return blocks._replace(
-            mask=ops.reshape(mask, (mask_batch * mask_heads, *pair)),
+            mask=reshape(mask, (mask_batch * mask_heads, *pair)),
             mask_rows=mask_row + (head % h) % mask_heads,
         )
 
@@ -92,8 +94,8 @@ class Blocks(NamedTuple):
         keys = self.num_key_blocks * self.keys
         if mask is not None:
             mask = ops.convert_to_tensor(mask)
-            mask = mask[None] if len(mask.shape) == 2 else mask
-            mask = mask[:, None] if len(mask.shape) == 3 else mask
+            mask = ops.expand_dims(mask, 0) if len(mask.shape) == 2 else mask
+            mask = ops.expand_dims(mask, 1) if len(mask.shape) == 3 else mask
             if mask.shape[2] != 1:
                 mask = pad_to(mask, 2, self.num_query_blocks * self.queries)
             if mask.shape[3] != 1:
@@ -106,30 +108,31 @@ class Blocks(NamedTuple):
     def cut(self, x, size):
         """`(B, H, T, K)` as blocks `(·, heads, size, K)`, head by head."""
         b, h, t, k = ops.shape(x)
-        number, num_heads = -(-t // size), self.num_head_blocks * self.heads
-        x = ops.reshape(x, (b * h, t, k))
+        number = ceil_divide(t, size)
+        num_heads = self.num_head_blocks * self.heads
+        x = reshape(x, (b * h, t, k))
         x = pad_to(pad_to(x, 0, num_heads), 1, number * size)
         blocks = (self.num_head_blocks, self.heads, number, size)
-        x = ops.transpose(ops.reshape(x, (*blocks, k)), (0, 2, 1, 3, 4))
+        x = ops.transpose(reshape(x, (*blocks, k)), (0, 2, 1, 3, 4))
         num_blocks = self.num_head_blocks * number
-        return ops.reshape(x, (num_blocks, self.heads, size, k))
+        return reshape(x, (num_blocks, self.heads, size, k))
 
     def join(self, x, shape):
         """Blocks of queries as one tensor of the shape `(B, H, T, V)`."""
         b, h, t, v = shape
         blocks = (self.num_head_blocks, self.num_query_blocks)
-        x = ops.reshape(x, (*blocks, self.heads, self.queries, v))
+        x = reshape(x, (*blocks, self.heads, self.queries, v))
         x = ops.transpose(x, (0, 2, 1, 3, 4))
         num_heads = self.num_head_blocks * self.heads
-        x = ops.reshape(x, (num_heads, self.num_query_blocks * self.queries, v))
-        return ops.reshape(x[: b * h, :t], shape)
+        x = reshape(x, (num_heads, self.num_query_blocks * self.queries, v))
+        return reshape(x[: b * h, :t], shape)
 
     def num_visible_key_blocks(self, i):
         """Number of leading key blocks visible to some query of block i."""
         if self.offset is None or self.whole_rows:
             return self.num_key_blocks
         last = (i + 1) * self.queries + self.offset  # keys its last query sees
-        return ops.clip(-(-last // self.keys), 0, self.num_key_blocks)
+        return ops.clip(ceil_divide(last, self.keys), 0, self.num_key_blocks)
 
     def first_query_block(self, j):
         """Index of the first query block with a query that sees key block j."""

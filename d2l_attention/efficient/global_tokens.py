@@ -51,12 +51,14 @@ def of_each_sample(positions, batch):
 def is_among(positions, num_tokens):
     """Whether each token is among the positions `(B, G)`: `(B, T)`."""
     tokens = ops.arange(num_tokens, dtype="int32")
-    return ops.any(ops.equal(tokens, positions[..., None]), axis=1)
+    return ops.any(ops.equal(tokens, ops.expand_dims(positions, -1)), axis=1)
 
 
 def counts_once(positions):
     """Whether each of `(B, G)` is a token that no earlier position names."""
-    same = ops.equal(positions[..., None], positions[:, None])  # (B, G, G)
+    same = ops.equal(  # (B, G, G)
+        ops.expand_dims(positions, -1), ops.expand_dims(positions, 1)
+    )
     so_far = ops.cast(causal_mask(positions.shape[-1]), "int32")
     occurrence = ops.sum(ops.cast(same, "int32") * so_far, axis=-1)
     return ops.logical_and(positions >= 0, occurrence == 1)

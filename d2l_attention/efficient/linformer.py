@@ -47,7 +47,8 @@ def linformer_attention(
         [[[[4.5]]]]
     """
     if key_mask is not None:
-        present = ops.cast(key_mask, key.dtype)[:, :, None, None]
+        present = ops.cast(key_mask, key.dtype)
+        present = ops.expand_dims(ops.expand_dims(present, -1), -1)
         key = key * present
         value = value * present
     key = ops.einsum("rs,bshk->brhk", key_mixing, key)

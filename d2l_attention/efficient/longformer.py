@@ -86,13 +86,16 @@ def longformer_attention(
     rows = ops.maximum(positions, 0)  # (B, G), of global tokens
 
     in_window = ops.logical_and(key_mask, ops.logical_not(is_global))
-    seen = ops.logical_and(exists, take_rows(key_mask, rows))[:, None]
+    seen = ops.logical_and(exists, take_rows(key_mask, rows))  # (B, G)
     tokens = ops.arange(length, dtype="int32")
-    past = tokens[:, None] >= (rows[:, None] if use_causal_mask else 0)
+    if use_causal_mask:
+        past = ops.expand_dims(tokens, 1) >= ops.expand_dims(rows, 1)
+    else:
+        past = ops.ones((length, 1), "bool")
     more = (
         take_rows(key, rows),  # (B, G, H, K)
         take_rows(value, rows),  # (B, G, H, V)
-        ops.logical_and(seen, past),  # (B, T, G)
+        ops.logical_and(ops.expand_dims(seen, 1), past),  # (B, T, G)
     )
     output = _window_and_more(
         query, key, value, window, in_window, use_causal_mask, more
@@ -102,12 +105,13 @@ def longformer_attention(
         global_query = take_rows(query, rows)
     key = key if global_key is None else global_key
     value = value if global_value is None else global_value
-    seen = key_mask[:, None]
+    seen = ops.expand_dims(key_mask, 1)
     if use_causal_mask:
-        seen = ops.logical_and(seen, tokens <= rows[..., None])  # (B, G, T)
+        seen = ops.logical_and(seen, tokens <= ops.expand_dims(rows, -1))
     of_globals, _ = multi_head_attention(global_query, key, value, seen)
     of_globals = _put_at(positions, exists, of_globals, length)
-    return ops.where(is_global[..., None, None], of_globals, output)
+    of_tokens = ops.expand_dims(ops.expand_dims(is_global, -1), -1)
+    return ops.where(of_tokens, of_globals, output)
 
 
 def _window_and_more(query, key, value, window, key_mask, causal, more):
@@ -124,14 +128,14 @@ def _window_and_more(query, key, value, window, key_mask, causal, more):
     ahead = ops.arange(key.shape[2], dtype="int32") - chunk_size
     ahead = ahead - ops.arange(chunk_size, dtype="int32")[:, None]  # (P, S)
     near = ops.logical_and(ahead >= -window, ahead <= (0 if causal else window))
-    seen = ops.logical_and(near, key_mask[:, :, None])  # (B, N, P, S)
+    seen = ops.logical_and(near, ops.expand_dims(key_mask, 2))  # (B, N, P, S)
     scores = [
         ops.einsum("bnphk,bnshk->bnhps", query, key),
         ops.einsum("bnphk,bghk->bnhpg", query, more_key),
     ]
     weights = masked_softmax(
         ops.concatenate(scores, axis=-1) / query.shape[-1] ** 0.5,
-        ops.concatenate([seen, more_seen], axis=-1)[:, :, None],
+        ops.expand_dims(ops.concatenate([seen, more_seen], axis=-1), 2),
     )  # (B, N, H, P, S + G)
     s = value.shape[2]
     output = ops.einsum("bnhps,bnshv->bnphv", weights[..., :s], value)
@@ -142,8 +146,8 @@ def _window_and_more(query, key, value, window, key_mask, causal, more):
 def _put_at(positions, exists, rows, length):
     """Rows `(B, G, H, V)` at their positions, else zeros: `(B, T, H, V)`."""
     tokens = ops.arange(length, dtype="int32")
-    place = ops.equal(tokens, positions[..., None])  # (B, G, T)
-    place = ops.logical_and(place, exists[..., None])
+    place = ops.equal(tokens, ops.expand_dims(positions, -1))  # (B, G, T)
+    place = ops.logical_and(place, ops.expand_dims(exists, -1))
     return ops.einsum("bgt,bghv->bthv", ops.cast(place, rows.dtype), rows)
 
 

@@ -1,5 +1,6 @@
 """Hashing of near vectors into the same bucket, and who meets whom there."""
 
+from d2l_attention.loops import place_of_highest
 from d2l_attention.masking import causal_mask
 from keras import ops
 
@@ -32,8 +33,8 @@ def lsh_buckets(x, rotations):
     low = -ops.max(-projected, axis=-1, initial=-float("inf"))
     bucket = ops.where(
         high >= -low,
-        ops.argmax(projected, axis=-1),
-        ops.argmin(projected, axis=-1) + rotations.shape[-1],
+        place_of_highest(projected),
+        place_of_highest(-projected) + rotations.shape[-1],
     )
     return ops.cast(bucket, "int32")
 
@@ -66,14 +67,14 @@ def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
     num_tokens = buckets.shape[1]
     buckets = padding_in_last_bucket(buckets, key_mask)
     buckets = ops.transpose(buckets, (0, 2, 1, 3))  # (B, H, T, N)
-    here, there = buckets[:, :, :, None], buckets[:, :, None]
+    here, there = ops.expand_dims(buckets, 3), ops.expand_dims(buckets, 2)
     same = here == there  # (B, H, T, S, N)
     earlier = ops.logical_not(ops.transpose(causal_mask(num_tokens)))
-    earlier = ops.logical_and(same, earlier[..., None])
+    earlier = ops.logical_and(same, ops.expand_dims(earlier, -1))
     sorted_before = ops.logical_or(there < here, earlier)
     place = ops.sum(ops.cast(sorted_before, "int32"), axis=3)
     chunk = place // chunk_size  # (B, H, T, N)
-    back = chunk[:, :, :, None] - chunk[:, :, None]
+    back = ops.expand_dims(chunk, 3) - ops.expand_dims(chunk, 2)
     near = ops.logical_or(back == 0, back == 1)
     mask = ops.any(ops.logical_and(same, near), axis=-1)  # (B, H, T, S)
     if key_mask is not None:
@@ -91,4 +92,5 @@ def padding_in_last_bucket(buckets, key_mask):
     if key_mask is None:
         return buckets
     last = ops.max(buckets, initial=-1) + 1
-    return ops.where(key_mask[:, :, None, None], buckets, last)
+    present = ops.expand_dims(ops.expand_dims(key_mask, -1), -1)
+    return ops.where(present, buckets, last)

@@ -4,6 +4,7 @@ from functools import partial
 
 from d2l_attention._checks import check_positive
 from d2l_attention.attention_layer import drop
+from d2l_attention.loops import reshape
 from d2l_attention.masking import masked_softmax
 from d2l_attention.multi_head import MultiHeadAttention, with_head_axis
 import keras
@@ -62,9 +63,9 @@ def grouped_scores(query, key):
     """
     groups = key.shape[2]
     b, t, h, k = ops.shape(query)
-    query = ops.reshape(query, (b, t, groups, h // groups, k))
+    query = reshape(query, (b, t, groups, h // groups, k))
     scores = ops.einsum("btgrk,bsgk->bgrts", query, key)  # r in a group
-    scores = ops.reshape(scores, (b, h, t, ops.shape(key)[1]))
+    scores = reshape(scores, (b, h, t, ops.shape(key)[1]))
     return scores / key.shape[-1] ** 0.5
 
 
@@ -75,9 +76,9 @@ def grouped_sum(weights, value):
     """
     groups = value.shape[2]
     b, h, t, s = ops.shape(weights)
-    weights = ops.reshape(weights, (b, groups, h // groups, t, s))
+    weights = reshape(weights, (b, groups, h // groups, t, s))
     heads = ops.einsum("bgrts,bsgv->btgrv", weights, value)
-    return ops.reshape(heads, (b, t, h, value.shape[-1]))
+    return reshape(heads, (b, t, h, value.shape[-1]))
 
 
 class _SharedKeyHeads(MultiHeadAttention):

@@ -99,13 +99,13 @@ def page_local_attention(
     places = split_into_chunks(places, page_size)  # (1, N, P)
     query = split_into_chunks(query, page_size)  # (B, N, P, H, K)
 
-    seen = present[:, :, None]  # (B, N, 1, S)
+    seen = ops.expand_dims(present, 2)  # (B, N, 1, S)
     if use_causal_mask:
-        past = key_places[:, :, None] <= places[..., None]
+        past = ops.expand_dims(key_places, 2) <= ops.expand_dims(places, 3)
         seen = ops.logical_and(seen, past)  # (B, N, P, S)
     scores = ops.einsum("bnphk,bnshk->bnhps", query, key)
     scores = scores / key.shape[-1] ** 0.5
-    weights = masked_softmax(scores, seen[:, :, None])
+    weights = masked_softmax(scores, ops.expand_dims(seen, 2))
     output = ops.einsum("bnhps,bnshv->bnphv", weights, value)
     return join_chunks(output, length)  # (B, T, H, V)
 

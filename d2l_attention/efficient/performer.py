@@ -15,7 +15,7 @@ from d2l_attention.efficient.weightless import (
     WeightlessAttention,
     key_mask_of,
 )
-from d2l_attention.masking import causal_mask, masked_softmax
+from d2l_attention.masking import causal_mask, masked_softmax, merge_masks
 import keras
 from keras import ops
 
@@ -51,11 +51,12 @@ def performer_weights(
     """
     query = ops.transpose(log_features(query, directions), (0, 2, 1, 3))
     key = ops.transpose(log_features(key, directions), (0, 2, 1, 3))
-    exponents = query[:, :, :, None] + key[:, :, None]  # (B, H, T, S, F)
+    exponents = ops.expand_dims(query, 3) + ops.expand_dims(key, 2)
+    # exponents: (B, H, T, S, F)
     scores = ops.logsumexp(exponents, axis=-1)  # log φ(q)·φ(k), (B, H, T, S)
     seen = ops.ones_like(scores, "bool")
     if key_mask is not None:
-        seen = ops.logical_and(seen, key_mask[:, None, None])
+        seen = ops.logical_and(seen, merge_masks(None, key_mask)[:, None])
     if use_causal_mask:
         seen = ops.logical_and(seen, causal_mask(*ops.shape(scores)[2:]))
     return masked_softmax(scores, seen)
@@ -114,7 +115,8 @@ def performer_attention(
     key = log_features(ops.cast(key, "float32"), directions)  # (B, S, H, F)
     value = ops.cast(value, "float32")
     if key_mask is not None:
-        key = ops.where(key_mask[:, :, None, None], key, -float("inf"))
+        seen = ops.expand_dims(ops.expand_dims(key_mask, -1), -1)
+        key = ops.where(seen, key, -float("inf"))
     query = ops.exp(query - largest(query, -1))  # φ(Q), (B, T, H, F)
     highest = largest(key, -1)  # (B, S, H, 1)
     ones = ops.ones_like(value[..., :1])  # their sum is the diagonal of D
@@ -139,7 +141,8 @@ class PerformerAttention(WeightlessAttention):
     All heads share the directions. They are saved with the layer, are not
     trained, and change only in `redraw`.
     The layer never forms the weights `(B, H, T, S)`, so it has neither
-    `dropout` nor `return_attention_scores`.
+    `dropout` nor `return_attention_scores`. Its causal form does not export
+    to TFLite, which cannot take its loop over an unknown number of chunks.
 
     Source: Choromanski et al. (2021), arXiv:2009.14794; document 004,
     section 8.

@@ -32,7 +32,9 @@ def prefix_sums(query, key, value, highest, size):
     highest = split_into_chunks(as_constant(highest), size)  # (B, N, C, H, 1)
 
     past = causal_mask(size)  # (C, C)
-    running = ops.where(past[..., None, None], highest[:, :, None], NOTHING)
+    running = ops.where(
+        past[..., None, None], ops.expand_dims(highest, 2), NOTHING
+    )
     running = largest(running, 3)[:, :, :, 0]  # (B, N, C, H, 1)
     last = running[:, :, -1:]  # (B, N, 1, H, 1)
     key = ops.exp(key - running)
@@ -76,7 +78,7 @@ def _shrink(old, sums, new):
 
 def _one_later(states, first):
     """The state before each of N chunks, `(B, N, …)`, from those after."""
-    before = ops.concatenate([first[None], states[:-1]], axis=0)
+    before = ops.concatenate([ops.expand_dims(first, 0), states[:-1]], axis=0)
     return ops.moveaxis(before, 0, 1)
 
 

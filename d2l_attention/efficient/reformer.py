@@ -8,6 +8,7 @@ from d2l_attention.efficient.reformer_rounds import (
     sum_of_rounds,
 )
 from d2l_attention.efficient.weightless import WeightlessSelfAttention
+from d2l_attention.loops import reshape
 from d2l_attention.masking import token_mask
 import keras
 from keras import ops
@@ -69,18 +70,18 @@ def reformer_attention(
     buckets = padding_in_last_bucket(ops.cast(buckets, "int32"), key_mask)
     if key_mask is None:
         key_mask = ops.ones((batch, length), "bool")
-    present = ops.tile(key_mask[:, :, None], (1, 1, num_heads))
+    present = ops.tile(ops.expand_dims(key_mask, 2), (1, 1, num_heads))
 
     query = _heads_apart(ops.cast(query, "float32"))  # (B H, T, K)
     value = _heads_apart(ops.cast(value, "float32"))  # (B H, T, V)
     buckets = _heads_apart(buckets)  # (B H, T, N)
     present = _heads_apart(present)  # (B H, T)
     position = ops.arange(length, dtype="int32")
-    order = buckets * length + position[None, :, None]
+    order = buckets * length + ops.expand_dims(position, 1)
     order = ops.argsort(order, axis=1)  # (B H, T, N)
     place = ops.argsort(order, axis=1)
     chunks = ops.cast(place // chunk_size, "int32")
-    position = ops.broadcast_to(position[None], ops.shape(present))
+    position = ops.broadcast_to(position, ops.shape(present))
 
     tokens = (query, value, chunks, buckets, position, present)
     rounds = [
@@ -88,7 +89,7 @@ def reformer_attention(
         for r in range(buckets.shape[-1])
     ]
     output = sum_of_rounds(rounds)  # (B H, T, V)
-    output = ops.reshape(output, (batch, num_heads, length, value.shape[-1]))
+    output = reshape(output, (batch, num_heads, length, value.shape[-1]))
     return ops.cast(ops.transpose(output, (0, 2, 1, 3)), dtype)
 
 
@@ -96,7 +97,7 @@ def _heads_apart(x):
     """`(B, T, H, …)` as `(B H, T, …)`."""
     batch, length, num_heads, *features = ops.shape(x)
     x = ops.moveaxis(x, 2, 1)
-    return ops.reshape(x, (batch * num_heads, length, *features))
+    return reshape(x, (batch * num_heads, length, *features))
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

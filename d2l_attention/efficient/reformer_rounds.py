@@ -6,6 +6,7 @@ from d2l_attention.loops import (
     take_rows,
     with_neighbors,
 )
+from d2l_attention.masking import NO_SCORE
 from keras import ops
 
 SELF_PENALTY = 1e5  # subtracted from a token's score with itself; finite
@@ -35,12 +36,13 @@ def attend_in_round(r, tokens, order, place, chunk_size, causal):
         with_neighbors(x, 1, 0)  # (B H, M, S, …)
         for x in own
     )
-    same = ops.equal(bucket[:, :, :, None], buckets[:, :, None])
-    back = chunk[:, :, :, None] - chunks[:, :, None]  # (B H, M, C, S, N)
+    same = ops.equal(ops.expand_dims(bucket, 3), ops.expand_dims(buckets, 2))
+    back = ops.expand_dims(chunk, 3) - ops.expand_dims(chunks, 2)
+    # same and back: (B H, M, C, S, N)
     together = ops.logical_and(same, ops.logical_or(back == 0, back == 1))
     times = ops.sum(ops.cast(together, "float32"), axis=-1)  # (B H, M, C, S)
-    ahead = positions[:, :, None] - position[..., None]
-    seen = ops.logical_and(together[..., r], present[:, :, None])
+    ahead = ops.expand_dims(positions, 2) - ops.expand_dims(position, 3)
+    seen = ops.logical_and(together[..., r], ops.expand_dims(present, 2))
     if causal:
         seen = ops.logical_and(seen, ahead <= 0)
 
@@ -67,11 +69,10 @@ def sum_of_rounds(rounds):
 
 
 def _softmax(scores, axis):
-    """Weights and log-sum-exp; 0 and −∞ where all scores are −∞."""
-    highest = ops.max(scores, axis, keepdims=True, initial=-float("inf"))
+    """Weights and log-sum-exp; 0 and `NO_SCORE` where all scores are −∞."""
+    highest = ops.max(scores, axis, keepdims=True, initial=NO_SCORE)
     highest = ops.stop_gradient(highest)
-    finite = ops.where(ops.isfinite(highest), highest, 0.0)
-    weights = ops.exp(scores - finite)
+    weights = ops.exp(scores - highest)
     total = ops.sum(weights, axis=axis, keepdims=True)
     total = ops.where(total == 0.0, 1.0, total)
     return weights / total, highest + ops.log(total)

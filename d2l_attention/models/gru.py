@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from d2l_attention.loops import scan_states
+from d2l_attention.loops import reshape, scan_states
 from keras import ops
 
 
@@ -88,4 +88,4 @@ class GRUWeights(NamedTuple):
         rows = ops.reshape(x, (-1, x.shape[-1]))
         projected = ops.matmul(rows, self.kernel) + self.bias
         shape = (*ops.shape(x)[:-1], self.kernel.shape[-1])
-        return ops.reshape(projected, shape)
+        return reshape(projected, shape)

@@ -1,6 +1,7 @@
 """Hierarchical attention: words make sentences, and sentences a document."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention.loops import reshape
 from d2l_attention.models.gru import gru
 from d2l_attention.variants.pooling import AttentionPooling
 import keras
@@ -91,8 +92,8 @@ class HierarchicalAttentionNetwork(keras.Model):
         s, word_weights = self.word_pooling(
             x, mask=rows != 0, return_attention_scores=True
         )  # (B · sentences, 2D) and (B · sentences, words)
-        s = ops.reshape(s, (batch, sentences, s.shape[-1]))
-        word_weights = ops.reshape(word_weights, (batch, sentences, words))
+        s = reshape(s, (batch, sentences, s.shape[-1]))
+        word_weights = reshape(word_weights, (batch, sentences, words))
         has_words = ops.any(inputs != 0, axis=-1)  # (B, sentences)
         x = _both_ways(s, has_words, self.sentence_cells)
         v, sentence_weights = self.sentence_pooling(

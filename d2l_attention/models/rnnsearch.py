@@ -1,7 +1,7 @@
 """RNNsearch, the model of Bahdanau et al., as the paper describes it."""
 
 from d2l_attention._checks import check_dict, check_positive
-from d2l_attention.loops import scan_states
+from d2l_attention.loops import reshape, scan_states
 from d2l_attention.models.gated_unit import (
     GatedWeights,
     gated_states,
@@ -211,7 +211,7 @@ class RNNSearch(Seq2Seq):
             + self._times("V_o", embedded)
             + self._times("C_o", context)
         )  # (…, 2l)
-        pairs = ops.reshape(t, (*ops.shape(t)[:-1], t.shape[-1] // 2, 2))
+        pairs = reshape(t, (*ops.shape(t)[:-1], t.shape[-1] // 2, 2))
         t = self.dropout_layer(ops.max(pairs, axis=-1), training=training)
         return self.output_layer(t)  # (…, l) to (…, target_vocab_size)
 

@@ -55,7 +55,7 @@ def multi_head_attention(query, key, value, mask=None, dropout=None):
 def with_head_axis(mask):
     """A mask `(B, T, S)` as `(B, 1, T, S)`, for all heads; others unchanged."""
     has_batch = mask is not None and len(mask.shape) == 3
-    return mask[:, None] if has_batch else mask
+    return ops.expand_dims(mask, 1) if has_batch else mask
 
 
 def multi_head_scores(query, key):
@@ -64,7 +64,8 @@ def multi_head_scores(query, key):
     scores[b, h, t, s] = query[b, t, h] · key[b, s, h] / √K
     """
     if _sum_is_faster(query.shape[1], key.shape[1], key.shape[3]):
-        scores = ops.sum(query[:, :, None] * key[:, None], axis=-1)
+        pairs = ops.expand_dims(query, 2) * ops.expand_dims(key, 1)
+        scores = ops.sum(pairs, axis=-1)  # (B, T, S, H)
         scores = ops.transpose(scores, (0, 3, 1, 2))
     else:
         scores = ops.einsum("bthk,bshk->bhts", query, key)
@@ -83,7 +84,8 @@ def multi_head_sum(weights, value):
         and not is_long
     ):
         weights = ops.transpose(weights, (0, 2, 3, 1))
-        return ops.sum(weights[..., None] * value[:, None], axis=2)
+        value = ops.expand_dims(value, 1)  # (B, 1, S, H, V)
+        return ops.sum(ops.expand_dims(weights, -1) * value, axis=2)
     return ops.einsum("bhts,bshv->bthv", weights, value)
 
 

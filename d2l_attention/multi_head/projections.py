@@ -2,6 +2,7 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.attention_layer import QueryLayer, default_shapes
+from d2l_attention.loops import reshape
 import keras
 from keras import ops
 
@@ -81,7 +82,7 @@ class HeadProjections(QueryLayer):
     def join_heads(self, heads):
         """[head_1; …; head_H] W_o, `(B, T, H, V)` to `(B, T, output_dim)`."""
         joined = (*ops.shape(heads)[:-2], self.num_heads * self.value_dim)
-        return self.output_layer(ops.reshape(heads, joined))
+        return self.output_layer(reshape(heads, joined))
 
     def compute_output_shape(
         self, query_shape, value_shape=None, key_shape=None
@@ -103,4 +104,4 @@ class HeadProjections(QueryLayer):
 def split_heads(x, num_heads):
     """`(B, T, H K)` to `(B, T, H, K)`."""
     size = x.shape[-1] // num_heads
-    return ops.reshape(x, (*ops.shape(x)[:-1], num_heads, size))
+    return reshape(x, (*ops.shape(x)[:-1], num_heads, size))

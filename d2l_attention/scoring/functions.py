@@ -86,7 +86,7 @@ def gaussian_scores(query, key):
         [[[-0.5, -2.0]]]
     """
     check_equal_features("The Gaussian score", query.shape, key.shape)
-    differences = query[..., :, None, :] - key[..., None, :, :]
+    differences = ops.expand_dims(query, -2) - ops.expand_dims(key, -3)
     return -0.5 * ops.sum(ops.square(differences), axis=-1)
 
 
@@ -177,8 +177,8 @@ def concat_scores(query, key, kernel, score_kernel):
     t, s = ops.shape(query)[-2], ops.shape(key)[-2]
     pairs = ops.concatenate(  # (B, T, S, query + key features)
         [
-            ops.repeat(query[..., :, None, :], s, axis=-2),
-            ops.repeat(key[..., None, :, :], t, axis=-3),
+            ops.repeat(ops.expand_dims(query, -2), s, axis=-2),
+            ops.repeat(ops.expand_dims(key, -3), t, axis=-3),
         ],
         axis=-1,
     )
@@ -187,9 +187,9 @@ def concat_scores(query, key, kernel, score_kernel):
 
 
 def perceptron_scores(projected_query, projected_key, score_kernel):
-    hidden = ops.tanh(  # (B, T, S, U)
-        projected_query[..., :, None, :] + projected_key[..., None, :, :]
-    )
+    query = ops.expand_dims(projected_query, -2)  # (B, T, 1, U)
+    key = ops.expand_dims(projected_key, -3)  # (B, 1, S, U)
+    hidden = ops.tanh(query + key)  # (B, T, S, U)
     return ops.sum(hidden * score_kernel, axis=-1)
 
 

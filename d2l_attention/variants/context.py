@@ -39,7 +39,7 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
     """
     counts = ops.ones_like(x[..., :1])  # (B, T, 1)
     if key_mask is not None:
-        counts = ops.cast(key_mask, x.dtype)[..., None]
+        counts = ops.expand_dims(ops.cast(key_mask, x.dtype), -1)
     ones = ops.ones_like(counts)
     total = x * counts  # (B, T, D)
     if use_causal_mask:
@@ -78,7 +78,9 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
         [[[2.0], [2.0], [5.0]]]
     """
     segments = ops.convert_to_tensor(segments)
-    together = ops.equal(segments[:, :, None], segments[:, None])  # (B, T, T)
+    together = ops.equal(  # (B, T, T)
+        ops.expand_dims(segments, 2), ops.expand_dims(segments, 1)
+    )
     if use_causal_mask:
         together = ops.logical_and(together, causal_mask(ops.shape(x)[1]))
     together = merge_masks(together, key_mask)
@@ -142,7 +144,7 @@ class ContextGate(keras.Layer):
         context = self.context_layer(context)  # (B, T, H K)
         context = split_heads(context, x.shape[-2])  # (B, T, H, K)
         score = ops.sum(x * self.v + context * self.w, axis=-1)  # (B, T, H)
-        gate = ops.sigmoid(score)[..., None]  # (B, T, H, 1)
+        gate = ops.expand_dims(ops.sigmoid(score), -1)  # (B, T, H, 1)
         return (1.0 - gate) * x + gate * context, gate[..., 0]
 
     def compute_output_shape(self, x_shape, context_shape=None):

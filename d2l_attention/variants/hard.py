@@ -6,6 +6,7 @@ gives the distribution of the places one.
 
 from d2l_attention._checks import check_rate
 from d2l_attention.attention_layer import drop
+from d2l_attention.loops import place_of_highest
 from d2l_attention.masking import masked_softmax, merge_masks
 from d2l_attention.scoring import DotProductAttention
 import keras
@@ -65,7 +66,7 @@ def most_likely_locations(scores, mask=None):
     if mask is None:
         mask = ops.ones_like(scores, "bool")
     scores = ops.where(mask, scores, -float("inf"))
-    chosen = ops.one_hot(ops.argmax(scores, -1), ops.shape(scores)[-1])
+    chosen = ops.one_hot(place_of_highest(scores), ops.shape(scores)[-1])
     return chosen * ops.cast(mask, chosen.dtype)
 
 
@@ -256,7 +257,7 @@ class HardAttention(DotProductAttention):
         else:
             weights = most_likely_locations(p, p > 0)
         weights = ops.cast(weights, p.dtype)
-        places = ops.argmax(weights, axis=-1)[..., None]  # (B, T, 1)
+        places = ops.expand_dims(place_of_highest(weights), -1)  # (B, T, 1)
         read = ops.take_along_axis(value, places, axis=1)  # (B, T, V)
         kept = drop(self.dropout_layer, weights, training)
         factor = ops.sum(kept, axis=-1, keepdims=True)  # 0 = reads nothing

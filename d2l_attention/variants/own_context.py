@@ -1,6 +1,7 @@
 """Context attention that computes the context from its own tokens."""
 
 from d2l_attention.attention_layer import default_inputs, query_and_key_size
+from d2l_attention.loops import reshape
 from d2l_attention.masking import join_causal_mask, merge_masks, token_mask
 from d2l_attention.multi_head import multi_head_attention
 from d2l_attention.variants.context import ContextAttention, mean_context
@@ -178,7 +179,7 @@ class DynamicContextAttention(ContextAttention):
         """The result of the first pass, `(B, T, H V)`."""
         first, _ = multi_head_attention(query, key, value, mask)
         size = self.num_heads * self.value_dim  # first: (B, T, H, V)
-        return ops.reshape(first, (*ops.shape(first)[:2], size))
+        return reshape(first, (*ops.shape(first)[:2], size))
 
     def compute_output_shape(self, query_shape):
         return super().compute_output_shape(query_shape)

@@ -60,7 +60,7 @@ class AttentionPooling(keras.Layer):
         hidden = self.hidden(x)  # (…, T, U)
         scores = ops.sum(hidden * self.query, axis=-1)  # (…, T)
         weights = masked_softmax(scores, mask)
-        pooled = ops.sum(weights[..., None] * x, axis=-2)  # (…, D)
+        pooled = ops.sum(ops.expand_dims(weights, -1) * x, axis=-2)  # (…, D)
         return (pooled, weights) if return_attention_scores else pooled
 
     def compute_mask(self, x, mask=None):

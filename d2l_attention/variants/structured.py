@@ -48,7 +48,7 @@ def linear_chain_marginals(unary, transitions, mask=None):
     )
     joint = ahead + ops.flip(back, -2) + unary
     marginals = ops.softmax(joint, axis=-1)
-    return marginals * ops.cast(counts[..., None], dtype)
+    return marginals * ops.cast(ops.expand_dims(counts, -1), dtype)
 
 
 def _messages(unary, transitions, counts):
@@ -60,7 +60,7 @@ def _messages(unary, transitions, counts):
     Returns `(…, S, C)`. The message is 0 at the first place that counts.
     """
     unary = ops.moveaxis(unary, -2, 0)  # (S, …, C)
-    counts = ops.moveaxis(counts, -1, 0)[..., None]  # (S, …, 1)
+    counts = ops.expand_dims(ops.moveaxis(counts, -1, 0), -1)  # (S, …, 1)
     start = {
         "message": ops.zeros_like(unary[0]),
         "next": ops.zeros_like(unary[0]),
@@ -69,7 +69,7 @@ def _messages(unary, transitions, counts):
     def step(state, inputs):
         scores, here_counts = inputs
         message = state["next"]  # (…, C)
-        paths = (message + scores)[..., :, None] + transitions  # (…, C, C)
+        paths = ops.expand_dims(message + scores, -1) + transitions  # (…, C, C)
         following = ops.logsumexp(paths, axis=-2)  # (…, C)
         # Otherwise the numbers would grow with the length of the chain.
         largest = ops.max(
@@ -95,7 +95,8 @@ class StructuredAttention(DotProductAttention):
     with z_j in {0, 1}: every place is chosen or not, and learned transitions
     say which choices go together at neighbouring places. Rows sum to the
     expected number of chosen places, not to 1. With transitions of 0 the
-    weights are sigmoids of the scores.
+    weights are sigmoids of the scores. The layer exports to SavedModel and
+    ONNX. TFLite cannot take its loop over places of an unknown number.
 
     Source: Kim et al. (2017), arXiv:1702.00887, section 3.1; document 000,
     section 2.2.4.
