@@ -2,7 +2,9 @@
 
 `wrong_answers/NN_name.py` holds plausible wrong answers to the exercises of a
 chapter: cells that begin with a line `# %% exercise 2 | words of the message`,
-which the check must say, and a comment that names the slip.
+which the check must say, and a comment that names the slip. A cell that begins
+with `# %% exercise 2 | right` is an answer that the check must accept, though
+it is written in another way than the solution.
 """
 
 import ast
@@ -90,6 +92,28 @@ def test_a_wrong_answer_is_refused_with_words_that_help(
     assert defined(exercise.code) <= defined(answer)
     with pytest.raises(AssertionError, match=re.escape(message)):
         check(exercise, names)
+
+
+def right_answers():
+    for chapter in CHAPTERS:
+        for number, answers in chapter.right_answers.items():
+            for order, (_, answer) in enumerate(answers, 1):
+                name = f"{chapter.name}-{number}-{order}"
+                yield pytest.param(chapter, number, answer, id=name)
+
+
+each_right_answer = pytest.mark.parametrize(
+    ("chapter", "number", "answer"), right_answers()
+)
+
+
+@each_right_answer
+def test_a_right_answer_is_accepted_however_it_is_written(
+    chapter, number, answer
+):
+    names = setup(chapter)
+    exec(answer, names)
+    check(coded(chapter)[number], names)
 
 
 def defined(source):

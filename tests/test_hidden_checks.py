@@ -17,7 +17,7 @@ import keras
 import nbformat
 import numpy as np
 import pytest
-from test_exercises import CHAPTERS, coded, defined
+from test_exercises import CHAPTERS, coded, defined, each_right_answer
 
 SEEDS = (1, 2, 3)
 
@@ -103,6 +103,12 @@ def test_the_solution_passes_whatever_is_drawn(chapter, exercise, seed):
     left, _ = grade(chapter, exercise, exercise.solution, seed)
     # No name of a student is overwritten.
     assert all(name.startswith("hidden_") for name in left)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@each_right_answer
+def test_a_right_answer_passes_whatever_is_drawn(chapter, number, answer, seed):
+    grade(chapter, coded(chapter)[number], answer, seed)
 
 
 @each_exercise
