@@ -11,6 +11,8 @@ import ast
 import re
 
 import build
+from d2l_attention import notebook
+from d2l_attention.notebook import time_limit
 import editions
 import matplotlib
 import pytest
@@ -114,6 +116,44 @@ def test_a_right_answer_is_accepted_however_it_is_written(
     names = setup(chapter)
     exec(answer, names)
     check(coded(chapter)[number], names)
+
+
+def exercises_that_loop():
+    """Those of which some answer may loop for ever: by `while`, by a call."""
+    for chapter in CHAPTERS:
+        for number, exercise in coded(chapter).items():
+            answers = [x[1] for x in chapter.slips.get(number, [])]
+            answers += [x[1] for x in chapter.right_answers.get(number, [])]
+            if any(map(loops, [exercise.solution, *answers])):
+                yield pytest.param(
+                    chapter, exercise, id=f"{chapter.name}-{number}"
+                )
+
+
+def loops(source):
+    nodes = list(ast.walk(ast.parse(source)))
+    called = {
+        n.func.id
+        for n in nodes
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
+    return bool(called & defined(source)) or any(
+        isinstance(node, ast.While) for node in nodes
+    )
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), exercises_that_loop())
+def test_an_answer_that_never_ends_is_ended_with_a_sentence(
+    chapter, exercise, monkeypatch
+):
+    short = 0.2  # seconds; a reader's answer is given more
+    monkeypatch.setattr(notebook, "time_limit", lambda _: time_limit(short))
+    names = setup(chapter)
+    [name] = defined(exercise.solution)
+    exec(f"def {name}(*inputs):\n    while True:\n        pass", names)
+    with pytest.raises(AssertionError, match=f"within {short} seconds"):
+        with time_limit(5):  # where the check has none
+            check(exercise, names)
 
 
 def defined(source):
