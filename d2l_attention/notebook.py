@@ -1,4 +1,4 @@
-"""What the chapters' cells need: lines of the package, and a limit of time."""
+"""What the chapters' cells need: lines of the package, and limits of checks."""
 
 import _thread
 import ast
@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import inspect
 import textwrap
 import threading
+import tracemalloc
 
 
 @contextmanager
@@ -44,6 +45,24 @@ def time_limit(seconds):
             "loop that goes on when nothing changes any more, or whose "
             "condition never becomes false."
         ) from None
+
+
+def peak_bytes(function, *inputs):
+    """The most bytes that Python and NumPy hold at once during a call.
+
+    Nothing is measured any more afterwards, even if the call fails: what a
+    failed answer left would be counted for the next one.
+
+    Args:
+        function: What is called. The backend's tensors are not counted.
+        *inputs: Its arguments, which are not counted.
+    """
+    tracemalloc.start()
+    try:
+        function(*inputs)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def show_source(*objects):

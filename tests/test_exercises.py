@@ -9,6 +9,7 @@ it is written in another way than the solution.
 
 import ast
 import re
+import tracemalloc
 
 import build
 from d2l_attention import notebook
@@ -28,6 +29,15 @@ each_chapter = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def in_the_folder_of_the_notebooks(monkeypatch):
     monkeypatch.chdir(build.FOLDER)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured_after_a_check():
+    """What one answer holds would be counted for the next."""
+    yield
+    left = tracemalloc.is_tracing()
+    tracemalloc.stop()
+    assert not left
 
 
 def coded(chapter):

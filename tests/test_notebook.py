@@ -1,11 +1,13 @@
 import _thread
 import inspect
 import time
+import tracemalloc
 
 from d2l_attention import BahdanauSeq2Seq, masked_softmax, notebook
-from d2l_attention.notebook import show_source, time_limit
+from d2l_attention.notebook import peak_bytes, show_source, time_limit
 from nbclient import NotebookClient
 import nbformat
+import numpy as np
 import pytest
 
 
@@ -58,3 +60,14 @@ def test_a_kernel_lives_on_after_the_limit():
     [error] = [x for x in first.outputs if x.output_type == "error"]
     assert error.ename == "AssertionError" and "within 0.5" in error.evalue
     assert second.outputs[0].data["text/plain"] == "42"
+
+
+def test_the_bytes_of_a_call_are_counted_and_its_inputs_are_not():
+    million = np.ones(10**6, "int8")
+    assert 10**6 <= peak_bytes(np.copy, million) < 1.1e6
+
+
+def test_a_call_that_fails_leaves_no_bytes_to_the_next_one():
+    with pytest.raises(ZeroDivisionError):
+        peak_bytes(lambda: np.ones(10**6) / (1 // 0))
+    assert not tracemalloc.is_tracing()
