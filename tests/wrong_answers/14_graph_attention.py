@@ -396,8 +396,8 @@ def heads_by_hand(size):
     return np.zeros((1, size)), 5 * np.eye(size)[:1]
 
 
-# %% exercise 4 | 12 keys: an own key leads by
-# The lead is large enough for a few keys, and not for twelve.
+# %% exercise 4 | 13 keys: an own key leads by
+# The lead is large enough for a few keys, and not for thirteen.
 def heads_by_hand(size):
     same = np.eye(size)
     return np.where(same, 0.0, -3.0), 3 * same
