@@ -132,7 +132,7 @@ def is_refused(chapter, exercise, answer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no refusal
         try:
-            with time_limit(10):
+            with time_limit(5):
                 grade(chapter, exercise, answer, SEEDS[0])
         except Exception:  # also of shapes that do not fit
             return True

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 01; each check refuses them."""
+"""Answers with which the checks of chapter 01 are tried, right and wrong."""
 
 
 # %% exercise 1 | sum to 1 over the keys
@@ -136,6 +136,34 @@ def draws_needed(weights, values, tolerance):
     return int(variance / tolerance**2) + 1
 
 
+# %% exercise 3 | did not end within
+# The loop draws once more and once more, and compares what never falls.
+def draws_needed(weights, values, tolerance):
+    variance = weights @ values**2 - (weights @ values) ** 2
+    n = 1
+    while variance > tolerance**2:
+        n += 1
+    return n
+
+
+# %% exercise 3 | The arrays have changed
+# The expectation is taken off in place.
+def draws_needed(weights, values, tolerance):
+    values -= weights @ values
+    return max(1, int(np.ceil(weights @ values**2 / tolerance**2)))
+
+
+# %% exercise 3 | right
+# One draw more until the error is small enough.
+def draws_needed(weights, values, tolerance):
+    expected = sum(w * x for w, x in zip(weights, values))
+    variance = sum(w * (x - expected) ** 2 for w, x in zip(weights, values))
+    n = 1
+    while np.sqrt(variance / n) > tolerance:
+        n += 1
+    return n
+
+
 # %% exercise 4 | takes it from the others
 # The softmax's sum is forgotten: only the own exponential moves.
 def soft_gradient(scores, values):
@@ -180,3 +208,15 @@ def soft_gradient(scores, values):
 def soft_gradient(scores, values):
     weights = np.array(masked_softmax(scores))
     return np.diag(weights) - np.outer(weights, weights)
+
+
+# %% exercise 4 | right
+# The matrix of all derivatives, by two loops.
+def soft_gradient(scores, values):
+    exponentials = [np.exp(float(s)) for s in scores]
+    weights = [e / sum(exponentials) for e in exponentials]
+    slopes = [0.0] * len(weights)
+    for i in range(len(weights)):
+        for n in range(len(weights)):
+            slopes[i] += weights[n] * ((n == i) - weights[i]) * values[n]
+    return slopes
