@@ -15,7 +15,9 @@ import build
 from d2l_attention import notebook
 from d2l_attention.notebook import time_limit
 import editions
+import keras
 import matplotlib
+import numpy as np
 import pytest
 
 CHAPTERS = [editions.read_chapter(source) for source in build.sources([])]
@@ -137,6 +139,60 @@ def test_a_right_answer_is_accepted_however_it_is_written(
     names = setup(chapter)
     exec(answer, names)
     check(coded(chapter)[number], names)
+
+
+def single(numbers):
+    """The same numbers in 32 bits, if they are not whole."""
+    numbers = np.array(numbers)
+    return np.float32(numbers) if numbers.dtype.kind == "f" else numbers
+
+
+FORMS = {  # of the numbers that an answer returns
+    "lists": lambda numbers: np.array(numbers).tolist(),
+    "32 bits": single,
+    "tensors": lambda numbers: keras.ops.convert_to_tensor(single(numbers)),
+}
+DEMANDED = {  # by the text of the exercise
+    ("03_masked_softmax", 1, "lists"),  # an array of float32
+    ("09_hard_attention", 4, "lists"),  # a tensor with a gradient
+    ("09_hard_attention", 4, "32 bits"),
+    ("09_hard_attention", 4, "tensors"),
+}
+
+
+def forms():
+    for case in exercises():
+        chapter, exercise = case.values
+        for form in FORMS:
+            if (chapter.name, exercise.number, form) not in DEMANDED:
+                name = f"{case.id}-{form}"
+                yield pytest.param(chapter, exercise, FORMS[form], id=name)
+
+
+each_form = pytest.mark.parametrize(("chapter", "exercise", "form"), forms())
+
+
+def in_form(form, function):
+    """The function, with another form of each number that it returns."""
+
+    def convert(result):
+        if isinstance(result, (tuple, list)):
+            return type(result)(map(convert, result))
+        numbers = isinstance(result, (float, np.floating, np.ndarray))
+        if numbers or keras.ops.is_tensor(result):
+            return form(result)
+        return result
+
+    return lambda *inputs, **options: convert(function(*inputs, **options))
+
+
+@each_form
+def test_the_form_of_a_right_answer_does_not_matter(chapter, exercise, form):
+    names = setup(chapter)
+    exec(exercise.solution, names)
+    [name] = defined(exercise.solution)
+    names[name] = in_form(form, names[name])
+    check(exercise, names)
 
 
 def exercises_that_loop():

@@ -6,6 +6,7 @@ keeps, and compares with `solved`, what the reference solution defines.
 """
 
 import ast
+from functools import partial
 import hashlib
 import re
 from types import SimpleNamespace
@@ -18,7 +19,14 @@ import keras
 import nbformat
 import numpy as np
 import pytest
-from test_exercises import CHAPTERS, coded, defined, each_right_answer
+from test_exercises import (
+    CHAPTERS,
+    coded,
+    defined,
+    each_form,
+    each_right_answer,
+    in_form,
+)
 
 SEEDS = (1, 2, 3)
 
@@ -110,6 +118,40 @@ def test_the_solution_passes_whatever_is_drawn(chapter, exercise, seed):
 @each_right_answer
 def test_a_right_answer_passes_whatever_is_drawn(chapter, number, answer, seed):
     grade(chapter, coded(chapter)[number], answer, seed)
+
+
+@each_form
+def test_the_form_of_a_right_answer_does_not_matter(chapter, exercise, form):
+    spy = partial(in_form, form)
+    grade(chapter, exercise, exercise.solution, SEEDS[0], spy)
+
+
+@each_exercise
+def test_arguments_that_an_answer_changes_do_not_change_what_is_right(
+    chapter, exercise
+):
+    """They are copies, or the check says that they must stay."""
+
+    def spoiling(function):
+        def own(result):
+            return result.copy() if isinstance(result, np.ndarray) else result
+
+        copied = in_form(own, function)  # it may be a view of an argument
+
+        def spoil(*inputs):
+            result = copied(*inputs)
+            for x in inputs:
+                if isinstance(x, np.ndarray) and x.size:
+                    x[...] = x[::-1].copy()
+            return result
+
+        return spoil
+
+    inputs = chapter, exercise, exercise.solution, SEEDS[0], spoiling
+    try:
+        grade(*inputs)
+    except AssertionError as refused:
+        assert re.search("stay|change", str(refused)), refused
 
 
 @each_exercise
