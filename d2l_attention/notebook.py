@@ -1,8 +1,68 @@
-"""Show the package's own lines where a notebook explains them."""
+"""What the chapters' cells need: lines of the package, and limits of checks."""
 
+import _thread
 import ast
+from contextlib import contextmanager
 import inspect
 import textwrap
+import threading
+import tracemalloc
+
+
+@contextmanager
+def time_limit(seconds):
+    """End a check whose answer runs on and on, and say so.
+
+    It interrupts Python as Jupyter's stop button does, on every system, so
+    it ends a loop, and no single long call of NumPy. Only the main thread
+    can be interrupted, where Jupyter runs cells.
+
+    Args:
+        seconds: Positive number, how long the lines below it may take.
+
+    Raises:
+        AssertionError: If they take longer.
+    """
+    expired = threading.Event()
+
+    def interrupt():
+        expired.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.start()
+    try:
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # or it could still interrupt what comes next
+    except KeyboardInterrupt:
+        if not expired.is_set():  # the reader's own
+            raise
+        raise AssertionError(
+            f"Your answer did not end within {seconds} seconds. Look for a "
+            "loop that goes on when nothing changes any more, or whose "
+            "condition never becomes false."
+        ) from None
+
+
+def peak_bytes(function, *inputs):
+    """The most bytes that Python and NumPy hold at once during a call.
+
+    Nothing is measured any more afterwards, even if the call fails: what a
+    failed answer left would be counted for the next one.
+
+    Args:
+        function: What is called. The backend's tensors are not counted.
+        *inputs: Its arguments, which are not counted.
+    """
+    tracemalloc.start()
+    try:
+        function(*inputs)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def show_source(*objects):

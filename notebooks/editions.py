@@ -29,6 +29,7 @@ HEADING = re.compile(r"^### Exercise (\d+)[.:]? *(.*?) *(●*)$", re.MULTILINE)
 FOLD = re.compile(r"<details>\s*<summary>.*?</details>", re.DOTALL)
 SUMMARY = re.compile(r"<summary>.*?</summary>|</?details>", re.DOTALL)
 SLIP = re.compile(r"^# %% exercise (\d+) \| (.+)$", re.MULTILINE)
+RIGHT = "right"  # in place of a message: the check must accept the answer
 POINTS = {"●": 5, "●●": 10, "●●●": 20, "": 10}
 SKIPPED = ["nbval-skip"]  # of each cell that waits for its reader
 
@@ -102,16 +103,33 @@ class Chapter:
 
         Each is what is wrong, the code, and what the check must say.
         """
+        found = {}
+        for number, message, why, answer in self._tried():
+            if message != RIGHT:
+                found.setdefault(number, []).append((why, answer, message))
+        return found
+
+    @cached_property
+    def right_answers(self):
+        """Dict of exercise number → answers that are right, and unusual.
+
+        Each is what is unusual, and the code.
+        """
+        found = {}
+        for number, message, why, answer in self._tried():
+            if message == RIGHT:
+                found.setdefault(number, []).append((why, answer))
+        return found
+
+    def _tried(self):
+        """The answers with which the checks of this chapter are tried."""
         path = WRONG / f"{self.name}.py"
         text = path.read_text("utf-8") if path.exists() else ""
         _, *parts = SLIP.split(text)
-        found = {}
         for number, message, body in zip(*[iter(parts)] * 3, strict=True):
             why, answer = re.match(r"\s*((?:# .*\n)*)((?s:.*))", body).groups()
             why = " ".join(line[2:] for line in why.splitlines())
-            slip = why, answer.strip(), message
-            found.setdefault(int(number), []).append(slip)
-        return found
+            yield int(number), message, why, answer.strip()
 
 
 def read_chapter(source):

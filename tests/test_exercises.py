@@ -2,15 +2,22 @@
 
 `wrong_answers/NN_name.py` holds plausible wrong answers to the exercises of a
 chapter: cells that begin with a line `# %% exercise 2 | words of the message`,
-which the check must say, and a comment that names the slip.
+which the check must say, and a comment that names the slip. A cell that begins
+with `# %% exercise 2 | right` is an answer that the check must accept, though
+it is written in another way than the solution.
 """
 
 import ast
 import re
+import tracemalloc
 
 import build
+from d2l_attention import notebook
+from d2l_attention.notebook import time_limit
 import editions
+import keras
 import matplotlib
+import numpy as np
 import pytest
 
 CHAPTERS = [editions.read_chapter(source) for source in build.sources([])]
@@ -24,6 +31,15 @@ each_chapter = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def in_the_folder_of_the_notebooks(monkeypatch):
     monkeypatch.chdir(build.FOLDER)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured_after_a_check():
+    """What one answer holds would be counted for the next."""
+    yield
+    left = tracemalloc.is_tracing()
+    tracemalloc.stop()
+    assert not left
 
 
 def coded(chapter):
@@ -48,15 +64,25 @@ def check(exercise, names):
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), exercises())
-def test_the_solution_passes_its_check_and_the_stub_does_not(chapter, exercise):
+def test_the_solution_passes_its_check(chapter, exercise):
     assert exercise.solution != exercise.code != exercise.stub
     names = setup(chapter)
     exec(exercise.solution, names)
     check(exercise, names)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), exercises())
+def test_a_stub_is_told_that_it_returned_nothing(chapter, exercise):
     names = setup(chapter)
-    with pytest.raises(Exception):  # noqa: B017, PT011
-        exec(exercise.stub, names)
+    exec(exercise.stub, names)
+    [name] = defined(exercise.stub)
+    with pytest.raises(AssertionError, match=f"^{name} returned nothing"):
         check(exercise, names)
+
+
+def hasten(monkeypatch, seconds):
+    """Give answers less time than a reader's have."""
+    monkeypatch.setattr(notebook, "time_limit", lambda _: time_limit(seconds))
 
 
 @each_chapter
@@ -82,14 +108,120 @@ def wrong_answers():
     ("chapter", "number", "message", "answer"), wrong_answers()
 )
 def test_a_wrong_answer_is_refused_with_words_that_help(
-    chapter, number, message, answer
+    chapter, number, message, answer, monkeypatch
 ):
+    hasten(monkeypatch, seconds=2)
     exercise = coded(chapter)[number]
     names = setup(chapter)
     exec(answer, names)  # it runs: only the check finds it wrong
     assert defined(exercise.code) <= defined(answer)
     with pytest.raises(AssertionError, match=re.escape(message)):
         check(exercise, names)
+
+
+def right_answers():
+    for chapter in CHAPTERS:
+        for number, answers in chapter.right_answers.items():
+            for order, (_, answer) in enumerate(answers, 1):
+                name = f"{chapter.name}-{number}-{order}"
+                yield pytest.param(chapter, number, answer, id=name)
+
+
+each_right_answer = pytest.mark.parametrize(
+    ("chapter", "number", "answer"), right_answers()
+)
+
+
+@each_right_answer
+def test_a_right_answer_is_accepted_however_it_is_written(
+    chapter, number, answer
+):
+    names = setup(chapter)
+    exec(answer, names)
+    check(coded(chapter)[number], names)
+
+
+def single(numbers):
+    """The same numbers in 32 bits, if they are not whole."""
+    numbers = np.array(numbers)
+    return np.float32(numbers) if numbers.dtype.kind == "f" else numbers
+
+
+FORMS = {  # of the numbers that an answer returns
+    "lists": lambda numbers: np.array(numbers).tolist(),
+    "32 bits": single,
+    "tensors": lambda numbers: keras.ops.convert_to_tensor(single(numbers)),
+}
+DEMANDED = {  # by the text of the exercise
+    ("03_masked_softmax", 1, "lists"),  # an array of float32
+    ("09_hard_attention", 4, "lists"),  # a tensor with a gradient
+    ("09_hard_attention", 4, "32 bits"),
+    ("09_hard_attention", 4, "tensors"),
+}
+
+
+def forms():
+    for case in exercises():
+        chapter, exercise = case.values
+        for form in FORMS:
+            if (chapter.name, exercise.number, form) not in DEMANDED:
+                name = f"{case.id}-{form}"
+                yield pytest.param(chapter, exercise, FORMS[form], id=name)
+
+
+each_form = pytest.mark.parametrize(("chapter", "exercise", "form"), forms())
+
+
+def in_form(form, function):
+    """The function, with another form of each number that it returns."""
+
+    def convert(result):
+        if isinstance(result, (tuple, list)):
+            return type(result)(map(convert, result))
+        numbers = isinstance(result, (float, np.floating, np.ndarray))
+        if numbers or keras.ops.is_tensor(result):
+            return form(result)
+        return result
+
+    return lambda *inputs, **options: convert(function(*inputs, **options))
+
+
+@each_form
+def test_the_form_of_a_right_answer_does_not_matter(chapter, exercise, form):
+    names = setup(chapter)
+    exec(exercise.solution, names)
+    [name] = defined(exercise.solution)
+    names[name] = in_form(form, names[name])
+    check(exercise, names)
+
+
+def exercises_that_loop():
+    """Those of which some answer has a `while`."""
+    for chapter in CHAPTERS:
+        for number, exercise in coded(chapter).items():
+            answers = [x[1] for x in chapter.slips.get(number, [])]
+            answers += [x[1] for x in chapter.right_answers.get(number, [])]
+            if any(map(loops, [exercise.solution, *answers])):
+                yield pytest.param(
+                    chapter, exercise, id=f"{chapter.name}-{number}"
+                )
+
+
+def loops(source):
+    return any(isinstance(n, ast.While) for n in ast.walk(ast.parse(source)))
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), exercises_that_loop())
+def test_an_answer_that_never_ends_is_ended_with_a_sentence(
+    chapter, exercise, monkeypatch
+):
+    hasten(monkeypatch, seconds=0.2)
+    names = setup(chapter)
+    [name] = defined(exercise.solution)
+    exec(f"def {name}(*inputs):\n    while True:\n        pass", names)
+    with pytest.raises(AssertionError, match="within 0.2 seconds"):
+        with time_limit(5):  # where the check has none
+            check(exercise, names)
 
 
 def defined(source):

@@ -148,7 +148,8 @@ def test_everybody_gets_a_page_of_feedback(graded):
     pages = {x: (course / "feedback" / x / page).read_text() for x in rows}
     assert "os._exit(0)" in pages["fatal"]
     assert "0 points" in pages["fatal"]
-    assert "CellTimeoutError" in pages["endless"]
+    # A check of an exercise whose answers loop has a limit of its own.
+    assert re.search("CellTimeoutError|did not end within", pages["endless"])
     raised = re.compile("^AssertionError: ", re.MULTILINE)  # not only written
     assert raised.search(pages["Ada Untouched"])
     assert not raised.search(pages["right"])

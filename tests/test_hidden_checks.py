@@ -6,18 +6,27 @@ keeps, and compares with `solved`, what the reference solution defines.
 """
 
 import ast
+from functools import partial
 import hashlib
 import re
 from types import SimpleNamespace
 import warnings
 
 import build
+from d2l_attention.notebook import time_limit
 import jupytext
 import keras
 import nbformat
 import numpy as np
 import pytest
-from test_exercises import CHAPTERS, coded, defined
+from test_exercises import (
+    CHAPTERS,
+    coded,
+    defined,
+    each_form,
+    each_right_answer,
+    in_form,
+)
 
 SEEDS = (1, 2, 3)
 
@@ -105,6 +114,46 @@ def test_the_solution_passes_whatever_is_drawn(chapter, exercise, seed):
     assert all(name.startswith("hidden_") for name in left)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@each_right_answer
+def test_a_right_answer_passes_whatever_is_drawn(chapter, number, answer, seed):
+    grade(chapter, coded(chapter)[number], answer, seed)
+
+
+@each_form
+def test_the_form_of_a_right_answer_does_not_matter(chapter, exercise, form):
+    spy = partial(in_form, form)
+    grade(chapter, exercise, exercise.solution, SEEDS[0], spy)
+
+
+@each_exercise
+def test_arguments_that_an_answer_changes_do_not_change_what_is_right(
+    chapter, exercise
+):
+    """They are copies, or the check says that they must stay."""
+
+    def spoiling(function):
+        def own(result):
+            return result.copy() if isinstance(result, np.ndarray) else result
+
+        copied = in_form(own, function)  # it may be a view of an argument
+
+        def spoil(*inputs):
+            result = copied(*inputs)
+            for x in inputs:
+                if isinstance(x, np.ndarray) and x.size:
+                    x[...] = x[::-1].copy()
+            return result
+
+        return spoil
+
+    inputs = chapter, exercise, exercise.solution, SEEDS[0], spoiling
+    try:
+        grade(*inputs)
+    except AssertionError as refused:
+        assert re.search("stay|change", str(refused)), refused
+
+
 @each_exercise
 def test_the_stub_fails(chapter, exercise):
     with pytest.raises((AssertionError, TypeError, ValueError)):
@@ -125,7 +174,8 @@ def is_refused(chapter, exercise, answer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no refusal
         try:
-            grade(chapter, exercise, answer, SEEDS[0])
+            with time_limit(5):
+                grade(chapter, exercise, answer, SEEDS[0])
         except Exception:  # also of shapes that do not fit
             return True
     return False

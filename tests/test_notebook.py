@@ -1,7 +1,14 @@
+import _thread
 import inspect
+import time
+import tracemalloc
 
-from d2l_attention import BahdanauSeq2Seq, masked_softmax
-from d2l_attention.notebook import show_source
+from d2l_attention import BahdanauSeq2Seq, masked_softmax, notebook
+from d2l_attention.notebook import peak_bytes, show_source, time_limit
+from nbclient import NotebookClient
+import nbformat
+import numpy as np
+import pytest
 
 
 def test_docstrings_go_and_every_other_line_stays(capsys):
@@ -13,3 +20,54 @@ def test_docstrings_go_and_every_other_line_stays(capsys):
     lines = inspect.getsource(masked_softmax).splitlines()
     assert shown.splitlines()[-1] == lines[-1]
     assert "# no visible key" in shown  # comments are kept
+
+
+def test_a_loop_without_an_end_is_ended_with_a_sentence():
+    with pytest.raises(AssertionError, match="end within 0.2 seconds.*loop"):
+        with time_limit(0.2):
+            while True:
+                pass
+
+
+def test_what_ends_in_time_is_not_interrupted_later():
+    with time_limit(0.2):
+        pass
+    with pytest.raises(ZeroDivisionError), time_limit(0.2):
+        1 / 0  # noqa: B018
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        pass
+
+
+def test_a_reader_who_interrupts_is_not_taken_for_the_limit():
+    with pytest.raises(KeyboardInterrupt):
+        with time_limit(60):
+            _thread.interrupt_main()
+            while True:
+                pass
+
+
+def test_a_kernel_lives_on_after_the_limit():
+    loop = (
+        "import runpy\n"  # the package need not be imported
+        f"names = runpy.run_path({notebook.__file__!r})\n"
+        "with names['time_limit'](0.5):\n    while True:\n        pass"
+    )
+    cells = [nbformat.v4.new_code_cell(code) for code in (loop, "6 * 7")]
+    made = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(made, timeout=60, allow_errors=True).execute()
+    first, second = made.cells
+    [error] = [x for x in first.outputs if x.output_type == "error"]
+    assert error.ename == "AssertionError" and "within 0.5" in error.evalue
+    assert second.outputs[0].data["text/plain"] == "42"
+
+
+def test_the_bytes_of_a_call_are_counted_and_its_inputs_are_not():
+    million = np.ones(10**6, "int8")
+    assert 10**6 <= peak_bytes(np.copy, million) < 1.1e6
+
+
+def test_a_call_that_fails_leaves_no_bytes_to_the_next_one():
+    with pytest.raises(ZeroDivisionError):
+        peak_bytes(lambda: np.ones(10**6) / (1 // 0))
+    assert not tracemalloc.is_tracing()

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 01; each check refuses them."""
+"""Answers with which the checks of chapter 01 are tried, right and wrong."""
 
 
 # %% exercise 1 | sum to 1 over the keys
@@ -39,6 +39,18 @@ def attend(query, key, value):
 # The keys are averaged instead of the values.
 def attend(query, key, value):
     return np.array(masked_softmax(query @ key.T)) @ key
+
+
+# %% exercise 1 | right
+# One number after the other, in arrays of its own.
+def attend(query, key, value):
+    query, key, value = map(np.asarray, (query, key, value))
+    output = np.zeros((len(query), value.shape[1]))
+    for t in range(len(query)):
+        exponentials = [np.exp(np.dot(query[t], k)) for k in key]
+        for s in range(len(key)):
+            output[t] += exponentials[s] * value[s] / sum(exponentials)
+    return output
 
 
 # %% exercise 2 | With a single colour
@@ -124,6 +136,34 @@ def draws_needed(weights, values, tolerance):
     return int(variance / tolerance**2) + 1
 
 
+# %% exercise 3 | did not end within
+# The loop draws once more and once more, and compares what never falls.
+def draws_needed(weights, values, tolerance):
+    variance = weights @ values**2 - (weights @ values) ** 2
+    n = 1
+    while variance > tolerance**2:
+        n += 1
+    return n
+
+
+# %% exercise 3 | The arrays have changed
+# The expectation is taken off in place.
+def draws_needed(weights, values, tolerance):
+    values -= weights @ values
+    return max(1, int(np.ceil(weights @ values**2 / tolerance**2)))
+
+
+# %% exercise 3 | right
+# One draw more until the error is small enough.
+def draws_needed(weights, values, tolerance):
+    expected = sum(w * x for w, x in zip(weights, values))
+    variance = sum(w * (x - expected) ** 2 for w, x in zip(weights, values))
+    n = 1
+    while np.sqrt(variance / n) > tolerance:
+        n += 1
+    return n
+
+
 # %% exercise 4 | takes it from the others
 # The softmax's sum is forgotten: only the own exponential moves.
 def soft_gradient(scores, values):
@@ -168,3 +208,15 @@ def soft_gradient(scores, values):
 def soft_gradient(scores, values):
     weights = np.array(masked_softmax(scores))
     return np.diag(weights) - np.outer(weights, weights)
+
+
+# %% exercise 4 | right
+# The matrix of all derivatives, by two loops.
+def soft_gradient(scores, values):
+    exponentials = [np.exp(float(s)) for s in scores]
+    weights = [e / sum(exponentials) for e in exponentials]
+    slopes = [0.0] * len(weights)
+    for i in range(len(weights)):
+        for n in range(len(weights)):
+            slopes[i] += weights[n] * ((n == i) - weights[i]) * values[n]
+    return slopes

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 03; each check refuses them."""
+"""Answers with which the checks of chapter 03 are tried, right and wrong."""
 
 
 # %% exercise 1 | a large number
@@ -35,6 +35,12 @@ def additive(mask):
 # The causal triangle, whatever else the mask forbids.
 def additive(mask):
     return np.triu(np.full(mask.shape, -np.inf, "float32"), k=1)
+
+
+# %% exercise 1 | right
+# A tensor, made with keras.ops.
+def additive(mask):
+    return ops.where(mask, ops.cast(0.0, "float32"), -float("inf"))
 
 
 # %% exercise 2 | has to call attend
@@ -122,6 +128,23 @@ def diagnose(attend, scores, values, mask):
     return "flipped" if np.allclose(without[-1], last) else "transposed"
 
 
+# %% exercise 2 | right
+# Any difference counts that is more than rounding in float64.
+def diagnose(attend, scores, values, mask):
+    whole, tables = np.array(attend(scores, values, mask)), []
+    for s in range(len(scores)):
+        rest = [np.delete(np.delete(x, s, 0), s, 1) for x in (scores, mask)]
+        output = attend(rest[0], np.delete(values, s, 0), rest[1])
+        moved = np.abs(output - np.delete(whole, s, 0)).max(axis=1) > 1e-9
+        tables.append(np.insert(moved, s, True))
+    moved, own = np.array(tables).T, np.eye(len(scores), dtype=bool)
+    if moved.all():
+        return "after"
+    if np.array_equal(moved, mask | own):
+        return "sound"
+    return "transposed" if np.array_equal(moved, mask.T | own) else "flipped"
+
+
 # %% exercise 3 | attends to a later one
 # The causal order is forgotten.
 def packed_mask(segments):
@@ -186,3 +209,34 @@ def packed_mask(segments):
     mask = (row[:, None] == row) & (row != 0)
     mask &= np.array(causal_mask(len(row)))
     return np.repeat(mask[None], len(segments), axis=0)
+
+
+# %% exercise 3 | and padding between them
+# A text ends where the padding begins, even if it goes on afterwards.
+def packed_mask(segments):
+    changes = segments[:, 1:] != segments[:, :-1]
+    runs = np.cumsum(np.pad(changes, ((0, 0), (1, 0))), axis=1)
+    same = runs[:, :, None] == runs[:, None, :]
+    real = (segments != 0)[:, None, :]
+    return same & real & np.array(causal_mask(segments.shape[1]))
+
+
+# %% exercise 3 | segments have changed
+# Padding is renumbered in the caller's own array.
+def packed_mask(segments):
+    segments[segments == 0] = -1
+    same = segments[:, :, None] == segments[:, None, :]
+    real = (segments != -1)[:, None, :]
+    return same & real & np.array(causal_mask(segments.shape[1]))
+
+
+# %% exercise 3 | right
+# Three loops.
+def packed_mask(segments):
+    rows, size = len(segments), len(segments[0])
+    mask = np.zeros((rows, size, size), bool)
+    for b in range(rows):
+        for t in range(size):
+            for s in range(t + 1):
+                mask[b, t, s] = segments[b][t] == segments[b][s] != 0
+    return mask

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 04; each check refuses them."""
+"""Answers with which the checks of chapter 04 are tried, right and wrong."""
 
 
 # %% exercise 2 | is missing from q·k?
@@ -65,6 +65,13 @@ def augment(query, key):
     return np.concatenate([query, zeros], -1), np.concatenate([key, rest], -1)
 
 
+# %% exercise 2 | right
+# Lists, another factor, and a constant that all keys share.
+def augment(query, key):
+    longer = [[[*(2 * q), -1.0] for q in rows] for rows in query]
+    return longer, [[[*k, k @ k + 7] for k in rows] for rows in key]
+
+
 # %% exercise 3 | a row for each feature of the query
 # The key's features first.
 def folded_kernel(W_k, W_q):
@@ -105,6 +112,13 @@ def folded_kernel(W_k, W_q):
 # The diagonal of the two projections only: K features taken one by one.
 def folded_kernel(W_k, W_q):
     return np.outer(W_q.sum(axis=0), W_k.sum(axis=0)) / np.sqrt(len(W_k))
+
+
+# %% exercise 3 | right
+# A float32 tensor.
+def folded_kernel(W_k, W_q):
+    W_k, W_q = (keras.ops.cast(W, "float32") for W in (W_k, W_q))
+    return keras.ops.transpose(W_q) @ W_k / W_k.shape[0] ** 0.5
 
 
 # %% exercise 4 | their factor cancels
@@ -154,3 +168,30 @@ def counted_weights(scores, counts):
 # The weights of the copies, not their totals.
 def counted_weights(scores, counts):
     return masked_softmax(np.repeat(scores, counts, axis=-1))
+
+
+# %% exercise 4 | the scores or counts have changed
+# The logarithm is added to the caller's own scores.
+def counted_weights(scores, counts):
+    scores += np.log(counts)
+    return masked_softmax(scores)
+
+
+# %% exercise 4 | did not end within
+# One copy after the other is added up.
+def counted_weights(scores, counts):
+    totals = np.zeros_like(scores)
+    for s in range(len(counts)):
+        for _ in range(counts[s]):
+            totals[..., s] += np.exp(scores[..., s])
+    return totals / totals.sum(axis=-1, keepdims=True)
+
+
+# %% exercise 4 | right
+# One number after the other.
+def counted_weights(scores, counts):
+    weights = np.zeros(np.shape(scores))
+    for place in np.ndindex(*np.shape(scores)[:-1]):
+        copies = [n * np.exp(s) for s, n in zip(scores[place], counts)]
+        weights[place] = [c / sum(copies) for c in copies]
+    return weights

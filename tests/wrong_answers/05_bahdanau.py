@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 05; each check refuses them."""
+"""Answers with which the checks of chapter 05 are tried, right and wrong."""
 
 
 # %% exercise 1 | equal sets have error 0
@@ -47,12 +47,22 @@ def error_rate(sure, found):
     return 1 - 2 * right / (len(a) + len(s))
 
 
-# %% exercise 1 | leave the sets unchanged
+# %% exercise 1 | the sets have changed
 # The intersection overwrites the set of the caller.
 def error_rate(sure, found):
     total = len(sure) + len(found)
     found &= sure
     return 1 - 2 * len(found) / total
+
+
+# %% exercise 1 | right
+# Two loops over the links.
+def error_rate(sure, found):
+    both = 0
+    for link in sure:
+        for other in found:
+            both += link == other
+    return (len(sure) + len(found) - 2 * both) / (len(sure) + len(found))
 
 
 # %% exercise 2 | never choose id 0
@@ -195,6 +205,43 @@ def decode(model, source, start_id, end_id, max_length):
     return [int(i) for i in ids[0] if i != 0]
 
 
+# %% exercise 2 | stop when there are max_length ids
+# The ids are never put into the list.
+def decode(model, source, start_id, end_id, max_length):
+    state, token, ids = model.start(source), start_id, []
+    while len(ids) < max_length:
+        logits, state = model.step(np.array([token]), state)
+        token = int(np.argmax(np.array(logits)[0, 1:])) + 1
+    return ids
+
+
+# %% exercise 2 | did not end within
+# After the end id the loop goes on, and does nothing.
+def decode(model, source, start_id, end_id, max_length):
+    state, token, ids = model.start(source), start_id, []
+    while len(ids) < max_length:
+        if token == end_id:
+            continue
+        logits, state = model.step(np.array([token]), state)
+        token = int(np.argmax(np.array(logits)[0, 1:])) + 1
+        ids.append(token)
+    return ids
+
+
+# %% exercise 2 | right
+# Tokens stay tensors, and the ids come back in an array.
+def decode(model, source, start_id, end_id, max_length):
+    token = keras.ops.convert_to_tensor([start_id])
+    state, ids = model.start(keras.ops.convert_to_tensor(source)), []
+    for _ in range(max_length):
+        logits, state = model.step(token, state)
+        token = keras.ops.argmax(logits[:, 1:], axis=-1) + 1
+        ids.append(token[0])
+        if token[0] == end_id:
+            break
+    return np.array(ids)
+
+
 # %% exercise 3 | all weights count
 # The distance of the largest weight alone.
 def mean_distance(weights):
@@ -256,3 +303,21 @@ def mean_distance(weights):
 def mean_distance(weights):
     t, j = np.indices(weights.shape)
     return (weights * np.abs(t + 1 - j)).sum(1).mean()
+
+
+# %% exercise 3 | the weights have changed
+# The distances are multiplied into the caller's own weights.
+def mean_distance(weights):
+    t, j = np.indices(weights.shape)
+    weights *= np.abs(t - j)
+    return weights.sum(1).mean()
+
+
+# %% exercise 3 | right
+# Two loops.
+def mean_distance(weights):
+    total = 0.0
+    for t, row in enumerate(weights):
+        for j, weight in enumerate(row):
+            total += float(weight) * abs(t - j)
+    return total / len(weights)

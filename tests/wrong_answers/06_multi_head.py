@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 06; each check refuses them."""
+"""Answers with which the checks of chapter 06 are tried, right and wrong."""
 
 
 # %% exercise 2 | do not sum to the output
@@ -62,6 +62,39 @@ def contributions(layer, query, key):
     parts = np.zeros((*output.shape[:2], layer.num_heads, output.shape[2]))
     parts[:, :, 0] = output
     return parts
+
+
+# %% exercise 2 | head 1's share is not
+# The order of the other heads is turned round.
+def contributions(layer, query, key):
+    _, weights = layer(query, key=key, return_attention_scores=True)
+    heads = np.einsum("bhts,bshv->bthv", weights, layer.project_value(key))
+    blocks = layer.get_weights()[3].reshape(heads.shape[2], heads.shape[3], -1)
+    parts = np.einsum("bthv,hvd->bthd", heads, blocks)
+    return np.concatenate([parts[:, :, :1], parts[:, :, :0:-1]], axis=2)
+
+
+# %% exercise 2 | the layer's own kernel has changed
+# All heads but one are silenced in turn, and the last stays alone.
+def contributions(layer, query, key):
+    *others, kernel = layer.get_weights()
+    parts, head = [], np.arange(len(kernel))[:, None] // layer.value_dim
+    for h in range(layer.num_heads):
+        layer.set_weights([*others, kernel * (head == h)])
+        parts.append(np.array(layer(query, key=key)))
+    return np.stack(parts, axis=2)
+
+
+# %% exercise 2 | right
+# All heads but one are silenced in turn, and wake up afterwards.
+def contributions(layer, query, key):
+    *others, kernel = layer.get_weights()
+    parts, head = [], np.arange(len(kernel))[:, None] // layer.value_dim
+    for h in range(layer.num_heads):
+        layer.set_weights([*others, kernel * (head == h)])
+        parts.append(np.array(layer(query, key=key)))
+    layer.set_weights([*others, kernel])
+    return np.stack(parts, axis=2)
 
 
 # %% exercise 3 | has every kernel its bias
@@ -167,3 +200,13 @@ def kernels_by_hand(N):
     W_q = 20 * N**0.5 * np.concatenate([left, right], axis=1)
     W_k = np.concatenate([same, same], axis=1)
     return [W_q, W_k, np.array([[1.0, -1.0]]), np.array([[1.0], [-1.0]])]
+
+
+# %% exercise 4 | right
+# Lists, a larger factor, and the keys in place of the queries shifted.
+def kernels_by_hand(N):
+    W_q = [[1000 * (i == j % N) for j in range(2 * N)] for i in range(N)]
+    W_k = [[0] * (2 * N) for _ in range(N)]
+    for i in range(N):
+        W_k[i][(i + 1) % N] = W_k[i][N + (i - 1) % N] = 1
+    return W_q, W_k, [[1, 1]], [[1], [-1]]

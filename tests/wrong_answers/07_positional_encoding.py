@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 07; each check refuses them."""
+"""Answers with which the checks of chapter 07 are tried, right and wrong."""
 
 
 # %% exercise 2 | down each column of A'
@@ -78,6 +78,18 @@ def column_attention(x, W_q, W_k, W_v):
     return np.array(masked_softmax(q.T @ k / np.sqrt(len(k)))) @ v.T
 
 
+# %% exercise 2 | right
+# One query after the other, into a list.
+def column_attention(x, W_q, W_k, W_v):
+    keys, values = W_k @ x, W_v @ x
+    columns = []
+    for token in x.T:
+        scores = [W_q @ token @ key / len(keys) ** 0.5 for key in keys.T]
+        weights = np.exp(scores) / np.sum(np.exp(scores))
+        columns.append(sum(w * v for w, v in zip(weights, values.T)))
+    return np.transpose(columns).tolist()
+
+
 # %% exercise 3 | reaches (k − 1) / 2 to each side
 # The whole width is taken as the reach to one side.
 def layers_needed(n, k):
@@ -133,6 +145,30 @@ def layers_needed(n, k):
 # Rounded up, but still a float.
 def layers_needed(n, k):
     return float(np.ceil((n - 1) / (k // 2)))
+
+
+# %% exercise 3 | one input is the first and the last
+# One layer at least, also where no step is needed.
+def layers_needed(n, k):
+    return max(1, -(-(n - 1) // (k // 2)))
+
+
+# %% exercise 3 | did not end within
+# The reach is multiplied by what one layer adds, which is 1 for k = 3.
+def layers_needed(n, k):
+    layers, reach = 0, 1
+    while reach < n:
+        layers, reach = layers + 1, reach * (k // 2)
+    return layers
+
+
+# %% exercise 3 | right
+# Layer upon layer, until the reach is long enough.
+def layers_needed(n, k):
+    layers, reach = 0, 0
+    while reach < n - 1:
+        layers, reach = layers + 1, reach + k // 2
+    return layers
 
 
 # %% exercise 4 | a rotation keeps a row's length
@@ -252,3 +288,16 @@ def rotate(x):
     a, b = x[:, ::2].copy(), x[:, 1::2].copy()
     x[:, ::2], x[:, 1::2] = a * cos - b * sin, a * sin + b * cos
     return x
+
+
+# %% exercise 4 | right
+# Two loops, into lists.
+def rotate(x):
+    rows = []
+    for t, row in enumerate(x):
+        rows.append([])
+        for j in range(0, len(row), 2):
+            angle = t * 10000 ** (-j / len(row))
+            z = (row[j] + 1j * row[j + 1]) * np.exp(1j * angle)
+            rows[-1] += [z.real, z.imag]
+    return rows

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 11; each check refuses them."""
+"""Answers with which the checks of chapter 11 are tried, right and wrong."""
 
 
 # %% exercise 2 | a chosen place has weight
@@ -82,6 +82,33 @@ def point_once(s, h, W_q, W_k, v, chosen):
     return exponentials / exponentials.sum()
 
 
+# %% exercise 2 | not a number
+# The largest score is sought among the free ones and 0.
+def point_once(s, h, W_q, W_k, v, chosen):
+    e = np.tanh(s @ W_q + h @ W_k) @ v
+    e[chosen] = -np.inf
+    exponentials = np.exp(e - max(0, e.max()))
+    return exponentials / exponentials.sum()
+
+
+# %% exercise 2 | right
+# One item after the other, into a list.
+def point_once(s, h, W_q, W_k, v, chosen):
+    free = [j for j in range(len(h)) if j not in chosen]
+    e = {j: float(np.tanh(s @ W_q + h[j] @ W_k) @ v) for j in free}
+    top = max(e.values())
+    total = sum(np.exp(e[j] - top) for j in free)
+    return [np.exp(e.get(j, -np.inf) - top) / total for j in range(len(h))]
+
+
+# %% exercise 2 | right
+# In float32, with the chapter's own functions.
+def point_once(s, h, W_q, W_k, v, chosen):
+    s, h, W_q, W_k, v = (x.astype("float32") for x in (s, h, W_q, W_k, v))
+    free = ~np.isin(np.arange(len(h)), chosen)
+    return masked_softmax(additive_scores(s[None], h, W_q, W_k, v), free)[0]
+
+
 # %% exercise 3 | does the score depend on the state?
 # The state is let in: in a large state tanh is flat.
 def largest_first(D, which):
@@ -150,6 +177,19 @@ def largest_first(D, which):
     return [np.zeros((D, D)), W_k, np.ones(D)]
 
 
+# %% exercise 3 | right for the state 0
+# The state's last feature is taken off its first, which may cancel.
+def largest_first(D, which):
+    unit = np.eye(D)[:, :, None]
+    return [unit[0] - unit[-1], unit[which], np.ones(1)]
+
+
+# %% exercise 3 | right
+# Whole numbers, in lists.
+def largest_first(D, which):
+    return [[0]] * D, [[-(i == which)] for i in range(D)], [-1]
+
+
 # %% exercise 4 | another item is named
 # `order` says which old place stands where, and not the opposite.
 def moved_pointers(pointers, order):
@@ -198,3 +238,9 @@ def moved_pointers(pointers, order):
     place = np.zeros(len(order))
     place[order] = np.arange(len(order))
     return place[pointers]
+
+
+# %% exercise 4 | right
+# A search for each pointer.
+def moved_pointers(pointers, order):
+    return [list(order).index(pointer) for pointer in pointers]

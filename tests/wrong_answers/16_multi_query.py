@@ -38,6 +38,14 @@ def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
     return memory // per_token + (memory % per_token > 0.7 * per_token)
 
 
+# %% exercise 2 | right
+# Divided by one number after the other, in floats.
+def tokens_that_fit(memory, num_layers, num_kv_heads, key_dim, bytes_each=2):
+    for size in (2, num_layers, num_kv_heads, key_dim, bytes_each):
+        memory = np.floor(memory / size)
+    return memory
+
+
 # %% exercise 3 | for each head
 # The forbidden repeat; the result is right.
 def decode_in_groups(query, key, value, lengths):
@@ -169,6 +177,62 @@ def decode_in_groups(query, key, value, lengths):
     return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
 
 
+# %% exercise 3 | slots that its sequence has filled
+# The scores of empty slots are lowered by 100, which rubbish can outweigh.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    scores -= 100 * (np.arange(slots) >= np.reshape(lengths, (b, 1, 1, 1)))
+    weights = np.array(masked_softmax(scores))
+    return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
+
+
+# %% exercise 3 | slots that its sequence has filled
+# The weights of empty slots become 0, but their exponentials overflow.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    query = query.reshape(b, groups, h // groups, size)
+    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    filled = np.arange(slots) < np.reshape(lengths, (b, 1, 1, 1))
+    with np.errstate(all="ignore"):
+        weights = np.exp(scores) * filled
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
+
+
+# %% exercise 3 | right
+# One head of one sequence after the other.
+def decode_in_groups(query, key, value, lengths):
+    query, key, value = map(np.asarray, (query, key, value))
+    b, h, size = query.shape
+    output = np.zeros((b, h, value.shape[-1]))
+    for i in range(b):
+        for j in range(h):
+            group = j // (h // key.shape[2])
+            scores = key[i, : lengths[i], group] @ query[i, j] / size**0.5
+            weights = np.exp(scores - scores.max())
+            weights /= weights.sum()
+            output[i, j] = weights @ value[i, : lengths[i], group]
+    return output
+
+
+# %% exercise 3 | right
+# With a group axis in Keras.
+def decode_in_groups(query, key, value, lengths):
+    b, h, size = query.shape
+    slots, groups = key.shape[1:3]
+    query = ops.reshape(query, (b, groups, h // groups, size))
+    scores = ops.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
+    filled = np.arange(slots) < np.reshape(lengths, (b, 1, 1, 1))
+    weights = masked_softmax(scores, filled)
+    return ops.reshape(
+        ops.einsum("bgrs,bsgv->bgrv", weights, value), (b, h, -1)
+    )
+
+
 # %% exercise 4 | D weights in, D out and a bias
 # No biases at all.
 def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
@@ -229,6 +293,14 @@ def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
 def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
     saved = 2 * (dim + 1) * (num_heads - num_kv_heads) * key_dim
     return ffn_dim + saved // (2 * dim + 1)
+
+
+# %% exercise 4 | right
+# All widths are tried.
+def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
+    saved = 2 * (dim + 1) * (num_heads - num_kv_heads) * key_dim
+    units = range(4 * num_heads * key_dim)
+    return ffn_dim + min(units, key=lambda u: abs(u * (2 * dim + 1) - saved))
 
 
 # %% exercise 5 | sharing changes the values
@@ -300,3 +372,18 @@ def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
     W_q, W_o = draw.standard_normal((2, dim, size))
     W_k, W_v = draw.standard_normal((2, dim, num_kv_heads * key_dim))
     return [W_q, W_k, W_v, W_o.T]
+
+
+# %% exercise 5 | right
+# Lists, filled head by head.
+def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
+    draw = np.random.default_rng(0)
+    share = num_heads // num_kv_heads
+    kernels = [draw.random((dim, num_heads * key_dim)) for _ in range(4)]
+    for kernel in kernels[1:3]:
+        for head in range(num_heads):
+            first = (head - head % share) * key_dim  # of its group
+            own = kernel[:, head * key_dim : (head + 1) * key_dim]
+            own[:] = kernel[:, first : first + key_dim]
+    kernels[3] = kernels[3].T
+    return [kernel.tolist() for kernel in kernels]

@@ -105,6 +105,51 @@ def merge(outputs, norms):
     return (shares[..., None] * outputs).sum(axis=0), highest + np.log(total)
 
 
+# %% exercise 2 | −1000 are as good as others
+# The largest log-sum-exp is looked for from 0 on.
+def merge(outputs, norms):
+    highest = norms.max(axis=0, initial=0)
+    powers = np.exp(norms - highest)
+    total = powers.sum(axis=0)
+    shares = powers / np.where(total == 0, 1, total)
+    output = (shares[..., None] * outputs).sum(axis=0)
+    return output, highest + np.log(total)
+
+
+# %% exercise 2 | overflows
+# Exponents are cut off where they would overflow.
+def merge(outputs, norms):
+    powers = np.exp(np.clip(norms, -700, 700)) * np.isfinite(norms)
+    total = powers.sum(axis=0)
+    shares = powers / np.where(total == 0, 1, total)
+    return (shares[..., None] * outputs).sum(axis=0), np.log(total)
+
+
+# %% exercise 2 | right
+# One part and one query after the other.
+def merge(outputs, norms):
+    output, norm = np.array(outputs[0]), np.array(norms[0])
+    for part in range(1, len(outputs)):
+        for t in range(len(norm)):
+            highest = max(norm[t], norms[part, t])
+            if highest == -np.inf:
+                continue
+            old, new = np.exp([norm[t] - highest, norms[part, t] - highest])
+            both = old * output[t] + new * outputs[part, t]
+            output[t] = both / (old + new)
+            norm[t] = highest + np.log(old + new)
+    return output, norm
+
+
+# %% exercise 2 | right
+# In Keras, a list of the two.
+def merge(outputs, norms):
+    outputs, norms = map(ops.convert_to_tensor, (outputs, norms))
+    norm = ops.logsumexp(norms, axis=0)
+    shares = ops.exp(norms - ops.where(ops.isfinite(norm), norm, 0.0))
+    return [ops.sum(shares[..., None] * outputs, axis=0), norm]
+
+
 # %% exercise 3 | is an N × N array made
 # The forbidden N × N array; the number is right.
 def blocks_of_window(N, block, window):
@@ -177,6 +222,30 @@ def blocks_of_window(N, block, window):
     return sum(
         min(number - 1, i + wide) - max(0, i - wide) + 1 for i in range(number)
     )
+
+
+# %% exercise 3 | a window may be wider than the text
+# A formula that holds while the window is no wider than the text.
+def blocks_of_window(N, block, window):
+    before = -(-(window - 1) // block)  # blocks that a block sees before it
+    return N // block * (before + 1) - before * (before + 1) // 2
+
+
+# %% exercise 3 | right
+# Every tile is looked at.
+def blocks_of_window(N, block, window):
+    count = 0
+    for query in range(0, N, block):
+        for key in range(0, query + 1, block):
+            count += query - (key + block - 1) < window
+    return count
+
+
+# %% exercise 3 | right
+# A formula for each block of queries, in NumPy.
+def blocks_of_window(N, block, window):
+    before = -(-(window - 1) // block)
+    return (np.minimum(np.arange(N // block), before) + 1).sum()
 
 
 # %% exercise 4 | is one made
@@ -270,7 +339,8 @@ def query_gradient(q, k, v, output, norm, d_output, block):
     d_q = np.zeros_like(q)
     for j in range(0, len(k), block):
         k_j, v_j = k[j : j + block], v[j : j + block]
-        weights = np.exp(q @ k_j.T / scale)
+        weights = q @ k_j.T / scale
+        weights = np.exp(weights - weights.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
     return d_q
@@ -312,4 +382,35 @@ def query_gradient(q, k, v, output, norm, d_output, block):
         k_j, v_j = (x[n * block : (n + 1) * block] for x in (k, v))
         weights = np.exp(q @ k_j.T / scale - norm[:, None])
         d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
+    return d_q
+
+
+# %% exercise 4 | not a number
+# e^s and e^norm are computed, and divided: both overflow.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    scale = q.shape[1] ** 0.5
+    delta = (d_output * output).sum(axis=1, keepdims=True)
+    d_q = np.zeros_like(q)
+    for j in range(0, len(k), block):
+        k_j, v_j = k[j : j + block], v[j : j + block]
+        with np.errstate(all="ignore"):
+            weights = np.exp(q @ k_j.T / scale) / np.exp(norm[:, None])
+        d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
+    return d_q
+
+
+# %% exercise 4 | right
+# One query and one key after the other.
+def query_gradient(q, k, v, output, norm, d_output, block):
+    q, k, v, output, norm, d_output = map(
+        np.asarray, (q, k, v, output, norm, d_output)
+    )
+    scale = q.shape[1] ** 0.5
+    d_q = np.zeros(q.shape)
+    for j in range(0, len(k), block):
+        for i in range(len(q)):
+            for s in range(j, min(j + block, len(k))):
+                weight = np.exp(q[i] @ k[s] / scale - norm[i])
+                d_score = weight * (d_output[i] @ (v[s] - output[i]))
+                d_q[i] += d_score * k[s] / scale
     return d_q

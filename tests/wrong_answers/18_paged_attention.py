@@ -42,6 +42,19 @@ def locate(table, block_size, t, length):
     return t % block_size, table[t // block_size], empty
 
 
+# %% exercise 1 | three numbers
+# The empty slots are left out.
+def locate(table, block_size, t, length):
+    return table[t // block_size], t % block_size
+
+
+# %% exercise 1 | right
+# All slots in a list, and the answer in an array.
+def locate(table, block_size, t, length):
+    slots = [(block, slot) for block in table for slot in range(block_size)]
+    return np.array([*slots[t], len(slots[length:])])
+
+
 # %% exercise 2 | only full blocks stay shared
 # The half-filled block is shared as well.
 def blocks_needed(prompt, new, n, block_size):
@@ -89,6 +102,26 @@ def blocks_needed(prompt, new, n, block_size):
     return shared + n * (each - shared) + left_over, n * each
 
 
+# %% exercise 2 | two numbers
+# Only the forked sequences are counted.
+def blocks_needed(prompt, new, n, block_size):
+    shared = prompt // block_size
+    return shared + n * (-(-(prompt + new) // block_size) - shared)
+
+
+# %% exercise 2 | right
+# Every token of every sequence is put into its block.
+def blocks_needed(prompt, new, n, block_size):
+    forked, apart = set(), set()
+    for sequence in range(n):
+        for token in range(prompt + new):
+            block = token // block_size
+            full = (block + 1) * block_size <= prompt
+            forked.add((block, None if full else sequence))
+            apart.add((block, sequence))
+    return [len(forked), len(apart)]
+
+
 # %% exercise 3 | do you gather the blocks
 # The blocks are gathered first.
 def attend_in_place(query, key_pool, value_pool, table, length):
@@ -110,7 +143,7 @@ def attend_in_place(query, key_pool, value_pool, table, length):
     return output / weights.sum()
 
 
-# %% exercise 3 | shrink both sums
+# %% exercise 3 | clip none
 # Large scores overflow.
 def attend_in_place(query, key_pool, value_pool, table, length):
     size, above, below = key_pool.shape[1], 0.0, 0.0
@@ -125,13 +158,11 @@ def attend_in_place(query, key_pool, value_pool, table, length):
 # %% exercise 3 | shrink both sums
 # The sum of exponentials shrinks, that of the values does not.
 def attend_in_place(query, key_pool, value_pool, table, length):
-    size, above, below, highest = key_pool.shape[1], 0.0, 0.0, 0.0
+    size, above, below, highest = key_pool.shape[1], 0.0, 0.0, -np.inf
     for place, block in enumerate(table):
         filled = slice(0, min(max(length - place * size, 0), size))
         scores = key_pool[block, filled] @ query / len(query) ** 0.5
-        new = (
-            max([highest, *scores]) if abs(scores).max(initial=0) > 50 else 0.0
-        )
+        new = max([highest, *scores])
         above = above + np.exp(scores - new) @ value_pool[block, filled]
         below = np.exp(highest - new) * below + np.exp(scores - new).sum()
         highest = new
@@ -149,7 +180,7 @@ def attend_in_place(query, key_pool, value_pool, table, length):
     return above / below
 
 
-# %% exercise 3 | are both sums divided once?
+# %% exercise 3 | are both sums divided once
 # A softmax for each block, and a mean over the blocks.
 def attend_in_place(query, key_pool, value_pool, table, length):
     size, parts = key_pool.shape[1], []
@@ -162,7 +193,7 @@ def attend_in_place(query, key_pool, value_pool, table, length):
     return np.mean(parts, axis=0)
 
 
-# %% exercise 3 | which blocks has it
+# %% exercise 3 | which blocks does the table name
 # The first blocks of the pool are read, whatever the table says.
 def attend_in_place(query, key_pool, value_pool, table, length):
     size, above, below = key_pool.shape[1], 0.0, 0.0
@@ -175,7 +206,7 @@ def attend_in_place(query, key_pool, value_pool, table, length):
     return above / below
 
 
-# %% exercise 3 | a softmax of the scores over √K
+# %% exercise 3 | a softmax of q · k / √K
 # The scores are not divided by the root of K.
 def attend_in_place(query, key_pool, value_pool, table, length):
     size, above, below = key_pool.shape[1], 0.0, 0.0
@@ -185,3 +216,140 @@ def attend_in_place(query, key_pool, value_pool, table, length):
         above = above + weights @ value_pool[block, filled]
         below += weights.sum()
     return above / below
+
+
+# %% exercise 3 | begins at −∞, not at 0
+# The largest score so far begins at 0.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    highest, total, output = 0.0, 0.0, 0.0
+    for t in range(length):
+        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
+        score = key_pool[place] @ query / len(query) ** 0.5
+        new = max(highest, score)
+        shrink, power = np.exp(highest - new), np.exp(score - new)
+        total = shrink * total + power
+        output = shrink * output + power * value_pool[place]
+        highest = new
+    return output / total
+
+
+# %% exercise 3 | clip none
+# Exponents are cut off where they would overflow.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    total, output = 0.0, 0.0
+    for t in range(length):
+        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
+        score = key_pool[place] @ query / len(query) ** 0.5
+        power = np.exp(np.clip(score, -700, 700))
+        total, output = total + power, output + power * value_pool[place]
+    return output / total
+
+
+# %% exercise 3 | shrink both sums
+# Neither sum shrinks.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    highest, total, output = -np.inf, 0.0, 0.0
+    for t in range(length):
+        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
+        score = key_pool[place] @ query / len(query) ** 0.5
+        highest = max(highest, score)
+        power = np.exp(score - highest)
+        total, output = total + power, output + power * value_pool[place]
+    return output / total
+
+
+# %% exercise 3 | shrink both sums
+# The factor is upside down, so both sums grow.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    highest, total, output = -np.inf, 0.0, 0.0
+    for t in range(length):
+        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
+        score = key_pool[place] @ query / len(query) ** 0.5
+        new = max(highest, score)
+        shrink, power = np.exp(new - highest) * (t > 0), np.exp(score - new)
+        total = (shrink * total if t else 0) + power
+        output = (shrink * output if t else 0) + power * value_pool[place]
+        highest = new
+    return output / total
+
+
+# %% exercise 3 | divide by the sum of exponentials, once
+# The weighted sum is divided at every token.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    highest, total, output = -np.inf, 0.0, 0.0
+    for t in range(length):
+        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
+        score = key_pool[place] @ query / len(query) ** 0.5
+        new = max(highest, score)
+        shrink, power = np.exp(highest - new), np.exp(score - new)
+        total = shrink * total + power
+        output = (shrink * output + power * value_pool[place]) / total
+        highest = new
+    return output
+
+
+# %% exercise 3 | of all scores so far, not of this block
+# Each block's own largest score, though it may be smaller.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    size = key_pool.shape[1]
+    highest, total, output = -np.inf, 0.0, 0.0
+    for i in range(-(-length // size)):
+        filled = table[i], slice(min(size, length - i * size))
+        scores = key_pool[filled] @ query / len(query) ** 0.5
+        new = scores.max()
+        shrink, powers = np.exp(highest - new), np.exp(scores - new)
+        total = shrink * total + powers.sum()
+        output = shrink * output + powers @ value_pool[filled]
+        highest = new
+    return output / total
+
+
+# %% exercise 3 | leave them out
+# Whole blocks are read, with 0 in place of NaN.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    highest, total, output = -np.inf, 0.0, 0.0
+    for block in table:
+        keys, values = map(np.nan_to_num, (key_pool[block], value_pool[block]))
+        scores = keys @ query / len(query) ** 0.5
+        new = max(highest, scores.max())
+        shrink, powers = np.exp(highest - new), np.exp(scores - new)
+        total = shrink * total + powers.sum()
+        output = shrink * output + powers @ values
+        highest = new
+    return output / total
+
+
+# %% exercise 3 | right
+# Token by token, with the query divided in place.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    query /= len(query) ** 0.5
+    size = key_pool.shape[1]
+    highest, total = -np.inf, 0.0
+    output = [0.0] * value_pool.shape[2]
+    for t in range(length):
+        key = key_pool[table[t // size], t % size]
+        score = float(np.dot(key, query))
+        if score > highest:
+            shrink = np.exp(highest - score)
+            total, output = shrink * total, [shrink * x for x in output]
+            highest = score
+        power = np.exp(score - highest)
+        total += power
+        for i, x in enumerate(value_pool[table[t // size], t % size]):
+            output[i] += power * x
+    return [x / total for x in output]
+
+
+# %% exercise 3 | right
+# The log of the sum is kept in place of the largest score, in 32 bits.
+def attend_in_place(query, key_pool, value_pool, table, length):
+    size = key_pool.shape[1]
+    norm, output = np.float32(-np.inf), np.float32(0)
+    for i in range(-(-length // size)):
+        filled = table[i], slice(min(size, length - i * size))
+        keys, values = map(np.float32, (key_pool[filled], value_pool[filled]))
+        scores = keys @ np.float32(query) / np.float32(len(query) ** 0.5)
+        new = np.logaddexp.reduce([norm, *scores])
+        output = np.exp(norm - new) * output + np.exp(scores - new) @ values
+        norm = new
+    return output

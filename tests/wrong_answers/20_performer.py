@@ -1,27 +1,27 @@
 """Wrong answers to the exercises of chapter 20; each check refuses them."""
 
 
-# %% exercise 1 | are the inputs divided by K^¼
+# %% exercise 1 | divide the inputs by K^¼
 # The inputs are not divided by the fourth root of K.
 def features_needed(q, k, error):
     return max(1, math.ceil(np.expm1(((q + k) ** 2).sum()) / error**2))
 
 
-# %% exercise 1 | are the inputs divided by K^¼
+# %% exercise 1 | by K^¼, not by √K
 # Each input is divided by the root of K, which scales twice.
 def features_needed(q, k, error):
     exponent = ((q + k) ** 2).sum() / len(q)
     return max(1, math.ceil(np.expm1(exponent) / error**2))
 
 
-# %% exercise 1 | and the error squared
+# %% exercise 1 | square the error
 # The variance is taken for the standard deviation.
 def features_needed(q, k, error):
     exponent = ((q + k) ** 2).sum() / len(q) ** 0.5
     return max(1, math.ceil(np.expm1(exponent) / error))
 
 
-# %% exercise 1 | is it q + k that counts
+# %% exercise 1 | q + k counts, not q − k
 # The difference, which belongs to the trigonometric features.
 def features_needed(q, k, error):
     exponent = ((q - k) ** 2).sum() / len(q) ** 0.5
@@ -49,7 +49,7 @@ def features_needed(q, k, error):
     return max(1, np.expm1(exponent) / error**2)
 
 
-# %% exercise 1 | are the inputs divided by K^¼
+# %% exercise 1 | less the squared mean
 # The mean of the squares is taken for the squared mean.
 def features_needed(q, k, error):
     exponent = 2 * ((q + k) ** 2).sum() / len(q) ** 0.5
@@ -69,6 +69,37 @@ def features_needed(q, k, error):
     q /= len(q) ** 0.25
     k /= len(k) ** 0.25
     return max(1, math.ceil(np.expm1(((q + k) ** 2).sum()) / error**2))
+
+
+# %% exercise 1 | take 1 off the exponential
+# The squared mean is not taken off.
+def features_needed(q, k, error):
+    exponent = ((q + k) ** 2).sum() / len(q) ** 0.5
+    return max(1, math.ceil(np.exp(exponent) / error**2))
+
+
+# %% exercise 1 | square the length
+# The length of q + k, not its square.
+def features_needed(q, k, error):
+    exponent = np.linalg.norm(q + k) / len(q) ** 0.25
+    return max(1, math.ceil(np.expm1(exponent) / error**2))
+
+
+# %% exercise 1 | measured directions ask for
+# Right for vectors of four numbers.
+def features_needed(q, k, error):
+    exponent = ((q + k) ** 2).sum() / 2
+    return max(1, math.ceil(np.expm1(exponent) / error**2))
+
+
+# %% exercise 1 | right
+# One number after the other, and a search.
+def features_needed(q, k, error):
+    exponent = sum((a + b) ** 2 for a, b in zip(q, k)) / math.sqrt(len(q))
+    features = 1
+    while (math.exp(exponent) - 1) / features > error**2:
+        features += 1
+    return float(features)
 
 
 # %% exercise 2 | the largest exponent of all keys so far
@@ -186,6 +217,61 @@ def decode_step(state, log_q, log_k, v):
     return (weighted, total, new), np.exp(log_q - log_q.max()) @ weighted
 
 
+# %% exercise 2 | the old state has changed
+# The sums are brought up to date in place.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = state
+    new = max(highest, log_k.max())
+    shrink, phi_k = np.exp(highest - new), np.exp(log_k - new)
+    weighted *= shrink
+    weighted += phi_k[:, None] * v
+    total *= shrink
+    total += phi_k
+    phi_q = np.exp(log_q - log_q.max())
+    return (weighted, total, new), phi_q @ weighted / (phi_q @ total)
+
+
+# %% exercise 2 | multiplied by exp(old highest
+# Exponents are cut off where they would overflow.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = state
+    phi_q, phi_k = np.exp(np.clip([log_q, log_k], -300, 300))
+    weighted, total = weighted + phi_k[:, None] * v, total + phi_k
+    new = max(highest, log_k.max())
+    return (weighted, total, new), phi_q @ weighted / (phi_q @ total)
+
+
+# %% exercise 2 | right
+# One number after the other, and the state in a list.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = (np.array(x) for x in state)
+    new = max(highest, max(log_k))
+    shrink = np.exp(highest - new)
+    output, powers = np.zeros(len(v)), 0.0
+    for f in range(len(log_k)):
+        phi_k, phi_q = np.exp([log_k[f] - new, log_q[f] - max(log_q)])
+        total[f] = shrink * total[f] + phi_k
+        powers += phi_q * total[f]
+        for i in range(len(v)):
+            weighted[f, i] = shrink * weighted[f, i] + phi_k * v[i]
+            output[i] += phi_q * weighted[f, i]
+    return [weighted, total, new], (output / powers).tolist()
+
+
+# %% exercise 2 | right
+# In Keras, in 32 bits.
+def decode_step(state, log_q, log_k, v):
+    weighted, total, highest = map(np.float32, state)
+    log_q, log_k, v = map(np.float32, (log_q, log_k, v))
+    new = keras.ops.maximum(highest, keras.ops.max(log_k))
+    shrink, phi_k = keras.ops.exp(highest - new), keras.ops.exp(log_k - new)
+    weighted = shrink * weighted + phi_k[:, None] * v
+    total = shrink * total + phi_k
+    phi_q = keras.ops.softmax(log_q)
+    output = keras.ops.matmul(phi_q, weighted) / keras.ops.sum(phi_q * total)
+    return (weighted, total, new), output
+
+
 # %% exercise 3 | twice too large
 # Divided by the root of F/2, the number of directions.
 def paired_log_features(x, directions):
@@ -239,3 +325,28 @@ def paired_log_features(x, directions):
 def paired_log_features(x, directions):
     both = [np.array(log_features(x, w)) for w in (directions, -directions)]
     return np.concatenate(both, axis=1) - np.log(2) / 2
+
+
+# %% exercise 3 | never leave the logarithms
+# The logarithm of an exponential, which overflows or vanishes first.
+def paired_log_features(x, directions):
+    logs = [log_features(x, w) for w in (directions, -directions)]
+    with np.errstate(all="ignore"):
+        return np.log(np.exp(np.concatenate(logs, axis=-1)) / 2**0.5)
+
+
+# %% exercise 3 | right
+# The formula itself, each pair side by side, in the place of the inputs.
+def paired_log_features(x, directions):
+    x /= x.shape[-1] ** 0.25
+    products = x @ directions.T
+    pairs = np.stack([products, -products], axis=-1)
+    logs = pairs.reshape(*x.shape[:-1], -1) - (x**2).sum(-1, keepdims=True) / 2
+    return logs - np.log(logs.shape[-1]) / 2
+
+
+# %% exercise 3 | right
+# Two maps, joined, in Keras.
+def paired_log_features(x, directions):
+    logs = [log_features(x, w) for w in (directions, -directions)]
+    return keras.ops.concatenate(logs, axis=-1) - np.log(2) / 2

@@ -86,6 +86,51 @@ def longformer_row(q, k, v, t, window, chosen):
     return np.array(found)[0, t, 0]
 
 
+# %% exercise 1 | the first global token sees all tokens, too
+# The last global token alone sees all.
+def longformer_row(q, k, v, t, window, chosen):
+    near = range(max(0, t - window), min(len(k), t + window + 1))
+    seen = range(len(k)) if [t] == chosen[-1:] else {*near, *chosen}
+    seen = list(seen)
+    powers = np.exp(k[seen] @ q[t] / q.shape[1] ** 0.5)
+    return powers / powers.sum() @ v[seen]
+
+
+# %% exercise 1 | a window of 0 is the token itself
+# A window reaches one token at least.
+def longformer_row(q, k, v, t, window, chosen):
+    place = np.arange(len(k))
+    seen = np.abs(place - t) <= max(window, 1)
+    seen |= np.isin(place, chosen) | (t in chosen)
+    powers = np.exp(k[seen] @ q[t] / q.shape[1] ** 0.5)
+    return powers / powers.sum() @ v[seen]
+
+
+# %% exercise 1 | right
+# One token after the other.
+def longformer_row(q, k, v, t, window, chosen):
+    total, output = 0.0, [0.0] * v.shape[1]
+    for s in range(len(k)):
+        if t in chosen or s in chosen or abs(s - t) <= window:
+            score = sum(a * b for a, b in zip(q[t], k[s]))
+            power = np.exp(score / len(q[t]) ** 0.5)
+            total += power
+            output = [x + power * y for x, y in zip(output, v[s])]
+    return [x / total for x in output]
+
+
+# %% exercise 1 | right
+# A mask of the row, arrays in 32 bits, and the query divided in place.
+def longformer_row(q, k, v, t, window, chosen):
+    q /= q.shape[1] ** 0.5
+    q, k, v = (np.asarray(x, "float32") for x in (q, k, v))
+    place = np.arange(len(k))
+    seen = (np.abs(place - t) <= window) | np.isin(place, chosen)
+    scores = np.where(seen | (t in chosen), k @ q[t], -np.inf)
+    powers = np.exp(scores - scores.max())
+    return powers @ v / powers.sum()
+
+
 # %% exercise 2 | outside the token's own window
 # The global token's own window counts again.
 def allowed_pairs(N, window, place):
@@ -135,6 +180,26 @@ def allowed_pairs(N, window, place):
 # The package's mask; the result is right.
 def allowed_pairs(N, window, place):
     return int(np.array(longformer_mask(N, window, [place])).sum())
+
+
+# %% exercise 2 | right
+# Every pair is asked.
+def allowed_pairs(N, window, place):
+    count = 0
+    for t in range(N):
+        for s in range(N):
+            count += place in (t, s) or abs(t - s) <= window
+    return count
+
+
+# %% exercise 2 | right
+# One row after the other, in NumPy.
+def allowed_pairs(N, window, place):
+    s = np.arange(N)
+    rows = (
+        (abs(s - t) <= window) | (s == place) | (t == place) for t in range(N)
+    )
+    return sum(float(row.sum()) for row in rows)
 
 
 # %% exercise 3 | one layer to the global, one from it
@@ -214,3 +279,46 @@ def layers_needed(t, s, windows, some_global=False):
         if reach >= abs(t - s):
             return layers
     return None
+
+
+# %% exercise 3 | the shorter way counts
+# The global token is used only where windows never reach.
+def layers_needed(t, s, windows, some_global=False):
+    reach = 0
+    for layers, w in enumerate([0, *windows]):
+        reach += w
+        if reach >= abs(t - s):
+            return layers
+    return 2 if some_global and len(windows) > 1 else None
+
+
+# %% exercise 3 | before any layer
+# A token must have a layer at least to depend on itself.
+def layers_needed(t, s, windows, some_global=False):
+    reach = 0
+    for layers, w in enumerate(windows, 1):
+        reach += w
+        if reach >= abs(t - s) or (some_global and layers == 2):
+            return layers if t != s else 0
+    return None
+
+
+# %% exercise 3 | right
+# What is left of the way, until the windows are used up.
+def layers_needed(t, s, windows, some_global=False):
+    way, layers = abs(t - s), 0
+    while way > 0 and not (some_global and layers == 2):
+        if not windows:
+            return None
+        way -= windows.pop(0)
+        layers += 1
+    return layers
+
+
+# %% exercise 3 | right
+# All reaches at once.
+def layers_needed(t, s, windows, some_global=False):
+    reaches = np.cumsum([0, *windows]) >= abs(t - s)
+    if some_global:
+        reaches[2:] = True
+    return reaches.argmax() if reaches.any() else None

@@ -64,6 +64,34 @@ def rounds_needed(p, miss):
     return max(1, round(np.log(miss) / np.log(1 - p)))
 
 
+# %% exercise 1 | still missing
+# The search stops at a thousand rounds.
+def rounds_needed(p, miss):
+    missed = (1 - p) ** np.arange(1, 1000)
+    return 1 + int((missed > miss).sum())
+
+
+# %% exercise 1 | a share of exactly `miss` is allowed
+# Rounded down, and one more.
+def rounds_needed(p, miss):
+    return int(np.log(miss) / np.log(1 - p)) + 1
+
+
+# %% exercise 1 | right
+# Solved by logarithms.
+def rounds_needed(p, miss):
+    return max(1, np.ceil(np.log(miss) / np.log(1 - p)))
+
+
+# %% exercise 1 | right
+# What is left after each round.
+def rounds_needed(p, miss):
+    missing, rounds = 1.0, 0
+    while missing > miss:
+        missing, rounds = missing * (1 - p), rounds + 1
+    return rounds
+
+
 # %% exercise 2 | is there a table of N × N
 # The package's mask: right, and a table of all pairs.
 def tokens_seen(buckets, chunk_size):
@@ -195,6 +223,59 @@ def tokens_seen(buckets, chunk_size):
     return rows
 
 
+# %% exercise 2 | comparisons for 3,000 tokens
+# Each token is compared with all, in an array that is converted first.
+def tokens_seen(buckets, chunk_size):
+    buckets = np.asarray(buckets)
+    order = np.argsort(buckets, kind="stable")
+    chunk = np.argsort(order) // chunk_size
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for i in range(len(buckets)):
+        near = (chunk == chunk[i]) | (chunk == chunk[i] - 1)
+        mates = np.flatnonzero(near & (buckets == buckets[i]))
+        rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | the one before, after a stable sort
+# The sort may exchange tokens of one bucket.
+def tokens_seen(buckets, chunk_size):
+    order = np.argsort(buckets + np.random.default_rng(0).random(len(buckets)))
+    rows = np.full((len(buckets), 2 * chunk_size), -1)
+    for start in range(0, len(order), chunk_size):
+        near = order[max(start - chunk_size, 0) : start + chunk_size]
+        for i in order[start : start + chunk_size]:
+            mates = near[buckets[near] == buckets[i]]
+            rows[i, : len(mates)] = mates
+    return rows
+
+
+# %% exercise 2 | right
+# Lists, sorted by Python.
+def tokens_seen(buckets, chunk_size):
+    buckets = list(buckets)
+    order = sorted(range(len(buckets)), key=buckets.__getitem__)
+    rows = [None] * len(buckets)
+    for place, i in enumerate(order):
+        chunk = place // chunk_size
+        near = order[max(chunk - 1, 0) * chunk_size : (chunk + 1) * chunk_size]
+        mates = [j for j in near if buckets[j] == buckets[i]]
+        rows[i] = [-1] * (2 * chunk_size - len(mates)) + mates
+    return rows
+
+
+# %% exercise 2 | right
+# All rows at once, by the place of each token.
+def tokens_seen(buckets, chunk_size):
+    buckets = np.asarray(buckets)
+    order = np.argsort(buckets, kind="stable")
+    chunk, _ = divmod(np.argsort(order), chunk_size)
+    places = (chunk[:, None] - 1) * chunk_size + np.arange(2 * chunk_size)
+    there = (places >= 0) & (places < len(order))
+    rows = order[np.where(there, places, 0)]
+    return np.where(there & (buckets[rows] == buckets[:, None]), rows, -1)
+
+
 # %% exercise 3 | twice the columns of R1
 # The number of columns is taken for the number of buckets.
 def two_hashes(x, R1, R2):
@@ -266,3 +347,24 @@ def two_hashes(x, R1, R2):
         for R in (R1, R2)
     )
     return first + (first.max() + 1) * second
+
+
+# %% exercise 3 | is the second bucket multiplied by a
+# The first bucket plus b times the second.
+def two_hashes(x, R1, R2):
+    first, second = (lsh_buckets(x, R[:, None])[:, 0] for R in (R1, R2))
+    return first + 2 * R2.shape[1] * second
+
+
+# %% exercise 3 | right
+# One vector after the other.
+def two_hashes(x, R1, R2):
+    numbers = []
+    for row in np.asarray(x):
+        buckets = []
+        for R in (R1, R2):
+            products = [float(np.dot(row, column)) for column in R.T]
+            products += [-product for product in products]
+            buckets.append(products.index(max(products)))
+        numbers.append(buckets[0] + 2 * R1.shape[1] * buckets[1])
+    return numbers

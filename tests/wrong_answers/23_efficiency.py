@@ -51,6 +51,41 @@ def meeting(lengths, seconds, others):
     return np.exp((c - d) / (a - b)) if abs(a - b) > 1e-6 else None
 
 
+# %% exercise 1 | exponents that differ by 0.02 do meet
+# Exponents that differ by less than a tenth are taken for equal.
+def meeting(lengths, seconds, others):
+    a, log_c = np.polyfit(np.log(lengths), np.log(seconds), 1)
+    b, log_d = np.polyfit(np.log(lengths), np.log(others), 1)
+    return None if abs(a - b) < 0.1 else np.exp((log_d - log_c) / (a - b))
+
+
+# %% exercise 1 | parallel lines never meet
+# Only exponents that are equal to the last digit are taken for equal.
+def meeting(lengths, seconds, others):
+    a, log_c = np.polyfit(np.log(lengths), np.log(seconds), 1)
+    b, log_d = np.polyfit(np.log(lengths), np.log(others), 1)
+    with np.errstate(all="ignore"):
+        return None if a == b else np.exp((log_d - log_c) / (a - b))
+
+
+# %% exercise 1 | a point below 1 is a point
+# Lines that meet below one token are taken not to meet.
+def meeting(lengths, seconds, others):
+    a, log_c = np.polyfit(np.log(lengths), np.log(seconds), 1)
+    b, log_d = np.polyfit(np.log(lengths), np.log(others), 1)
+    if abs(a - b) < 1e-6 or (log_d - log_c) / (a - b) < 0:
+        return None
+    return np.exp((log_d - log_c) / (a - b))
+
+
+# %% exercise 1 | right
+# By the ratio of both, in plain numbers.
+def meeting(lengths, seconds, others):
+    (n, m), (a, b), (c, d) = map(list, (lengths, seconds, others))
+    slope = (np.log(b / d) - np.log(a / c)) / (np.log(m) - np.log(n))
+    return float(n * (c / a) ** (1 / slope)) if abs(slope) >= 1e-6 else None
+
+
 # %% exercise 2 | the first token must matter
 # The most frequent label for everybody.
 def first_token_rule(tokens, labels, new_tokens):
@@ -105,6 +140,84 @@ def first_token_rule(tokens, labels, new_tokens):
     return np.array(answers)
 
 
+# %% exercise 2 | equally frequent
+# Of equally frequent labels the one that was seen first.
+def first_token_rule(tokens, labels, new_tokens):
+    answers = []
+    for token in new_tokens[:, 0]:
+        same = (
+            labels[tokens[:, 0] == token] if token in tokens[:, 0] else labels
+        )
+        same = same.tolist()
+        answers.append(max(same, key=same.count))
+    return answers
+
+
+# %% exercise 2 | not that of the commonest first token
+# An unknown first token is answered like the commonest first token.
+def first_token_rule(tokens, labels, new_tokens):
+    first, answers = tokens[:, 0], []
+    for token in new_tokens[:, 0]:
+        if token not in first:
+            token = np.bincount(first).argmax()
+        answers.append(np.bincount(labels[first == token]).argmax())
+    return np.array(answers)
+
+
+# %% exercise 2 | token 4 was never met
+# Tokens are known that were met at other places only.
+def first_token_rule(tokens, labels, new_tokens):
+    first, answers = tokens[:, 0], []
+    for token in new_tokens[:, 0]:
+        same = labels[first == token] if token in tokens else labels
+        answers.append(np.bincount(same).argmax() if len(same) else 0)
+    return np.array(answers)
+
+
+# %% exercise 2 | token 4 was never met
+# An unknown first token is answered by most of the rules.
+def first_token_rule(tokens, labels, new_tokens):
+    first = tokens[:, 0]
+    rules = {t: np.bincount(labels[first == t]).argmax() for t in first}
+    most = np.bincount(list(rules.values())).argmax()
+    return [rules.get(token, most) for token in new_tokens[:, 0]]
+
+
+# %% exercise 2 | right
+# A table of counts, for all tokens at once.
+def first_token_rule(tokens, labels, new_tokens):
+    tokens, labels, new_tokens = map(np.asarray, (tokens, labels, new_tokens))
+    table = np.zeros((max(tokens.max(), new_tokens.max()) + 1, 10), int)
+    np.add.at(table, (tokens[:, 0], labels), 1)
+    table[table.sum(axis=1) == 0] = table.sum(axis=0)
+    return table.argmax(axis=1)[new_tokens[:, 0]]
+
+
+# %% exercise 2 | right
+# Counts in a dict, one example after the other.
+def first_token_rule(tokens, labels, new_tokens):
+    counts, whole = {}, {}
+    for row, label in zip(tokens.tolist(), labels.tolist()):
+        for count in (counts.setdefault(row[0], {}), whole):
+            count[label] = count.get(label, 0) + 1
+    answers = []
+    for row in new_tokens.tolist():
+        count = counts.get(row[0], whole)
+        answers.append(min(count, key=lambda label: (-count[label], label)))
+    return answers
+
+
+# %% exercise 2 | of 1 and 9 the smaller
+# Of labels that are equally frequent overall the one that was seen first.
+def first_token_rule(tokens, labels, new_tokens):
+    answers = []
+    for token in new_tokens[:, 0]:
+        same = np.sort(labels[tokens[:, 0] == token]).tolist()
+        same = same or labels.tolist()
+        answers.append(max(same, key=same.count))
+    return answers
+
+
 # %% exercise 3 | places of questions hold no answers
 # The places of all questions are counted as places of answers.
 def most(length, questions, window, layers=1, values=8):
@@ -151,3 +264,21 @@ def most(length, questions, window, layers=1, values=8):
     last = np.minimum(np.arange(questions) + window, length - 1)
     share = np.maximum(last - questions + 1, 0) / (length - questions)
     return np.mean(share + (1 - share) / values)
+
+
+# %% exercise 3 | its share is 0
+# The mean question stands for all.
+def most(length, questions, window, layers=1, values=8):
+    last = min((questions - 1) / 2 + layers * window, length - 1)
+    share = max(last - questions + 1, 0) / (length - questions)
+    return share + (1 - share) / values
+
+
+# %% exercise 3 | right
+# One place after the other.
+def most(length, questions, window, layers=1, values=8):
+    total = 0
+    for t in range(questions):
+        for place in range(questions, length):
+            total += 1 if place <= t + layers * window else 1 / values
+    return total / questions / (length - questions)

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercises of chapter 24; each check refuses them."""
+"""Answers with which the checks of chapter 24 are tried, right and wrong."""
 
 
 # %% exercise 1 | does each token so far count the same?
@@ -52,6 +52,32 @@ def step(state, x):
     return context, context
 
 
+# %% exercise 1 | write a + b, not a += b
+# The sum grows in the old state's own array.
+def step(state, x):
+    total, count = (np.zeros_like(x), 0) if state is None else state
+    total += x
+    return (total, count + 1), total / (count + 1)
+
+
+# %% exercise 1 | write a + b, not a += b
+# The old state's own mean is moved, and handed out.
+def step(state, x):
+    mean, count = (np.zeros_like(x), 0) if state is None else state
+    mean += (x - mean) / (count + 1)
+    return (mean, count + 1), mean.copy()
+
+
+# %% exercise 1 | right
+# A mean that moves, in float32 tensors and a dict.
+def step(state, x):
+    x = keras.ops.convert_to_tensor(x, "float32")
+    state = state or {"mean": keras.ops.zeros_like(x), "count": 0}
+    count = state["count"] + 1
+    mean = state["mean"] + (x - state["mean"]) / count
+    return {"mean": mean, "count": count}, mean
+
+
 # %% exercise 2 | the b-item gets as much as the a-item
 # Each head cares for an item, but no flag silences it.
 def two_heads(limit):
@@ -93,6 +119,13 @@ def two_heads(limit):
 # All scores are equal: a mean of all tokens.
 def two_heads(limit):
     return np.zeros((2, 4))
+
+
+# %% exercise 2 | right
+# Float32, in which the limit itself is rounded.
+def two_heads(limit):
+    signs = np.array([[-1, 1, 1, -1], [1, -1, -1, 1]], "float32")
+    return signs * np.float32(limit)
 
 
 # %% exercise 3 | is not in the sequence
@@ -139,3 +172,24 @@ def votes_for(prices):
 # One flag is thought to be enough, with the other its absence.
 def votes_for(prices):
     return 3 * np.ptp(prices) * np.eye(len(prices)), prices
+
+
+# %% exercise 3 | outweigh what a flag prefers
+# A number that is large beside the prices of the text.
+def votes_for(prices):
+    return 1e4 * np.eye(len(prices)), np.array([prices, -prices])
+
+
+# %% exercise 3 | Which vote says what the flag prefers?
+# So large a number that the prices are lost in rounding.
+def votes_for(prices):
+    return 1e15 * np.eye(len(prices)), np.array([prices, -prices])
+
+
+# %% exercise 3 | right
+# Ranks in place of prices.
+def votes_for(prices):
+    ranks = np.argsort(np.argsort(prices)).tolist()
+    n = len(prices)
+    things = [[2 * n * (i == j) for j in range(n)] for i in range(n)]
+    return things, [ranks, [-rank for rank in ranks]]

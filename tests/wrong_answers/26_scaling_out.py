@@ -102,6 +102,42 @@ def tf_config(ports, index):
     return json.dumps(json.dumps({"cluster": cluster, "task": task}))
 
 
+# %% exercise 1 | a ValueError, not IndexError
+# A list says itself that it has no such place.
+def tf_config(ports, index):
+    if index < 0 or len(set(ports)) < len(ports):
+        raise ValueError(f"ports {ports}, index {index}")
+    assert ports[index]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | a ValueError, not AssertionError
+# An assertion, which Python may skip.
+def tf_config(ports, index):
+    assert 0 <= index < len(ports) and len(set(ports)) == len(ports)
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+# %% exercise 1 | right
+# Put together from pieces, with other blanks and another order.
+def tf_config(ports, index):
+    hosts = []
+    for port in ports:
+        host = "127.0.0.1:" + str(port)
+        if host in hosts:
+            raise ValueError("twice")
+        hosts.append(host)
+    if index not in range(len(hosts)):
+        raise ValueError("nobody")
+    task = '"task": {"index": ' + str(index) + ', "type": "worker"}'
+    cluster = '"cluster":{"worker":' + json.dumps(hosts) + "}"
+    return "{" + task + ",\n\n" + cluster + "}"
+
+
 # %% exercise 2 | all losses over all tokens
 # The mean of the workers' means.
 def combine(sums, tokens, gradients, bound):
@@ -174,6 +210,41 @@ def combine(sums, tokens, gradients, bound):
     return loss, gradient * min(1, bound / max(length, 1e-12))
 
 
+# %% exercise 2 | all numbers shrink by one factor
+# Each row of a table has a length of its own.
+def combine(sums, tokens, gradients, bound):
+    gradient = sum(gradients) / sum(tokens)
+    length = np.linalg.norm(gradient, axis=-1, keepdims=True)
+    shrink = np.minimum(1, bound / np.maximum(length, 1e-12))
+    return sum(sums) / sum(tokens), gradient * shrink
+
+
+# %% exercise 2 | all numbers shrink by one factor
+# The length of a table is taken for its largest singular value.
+def combine(sums, tokens, gradients, bound):
+    gradient = sum(gradients) / sum(tokens)
+    length = np.linalg.norm(gradient, 2)
+    shrink = min(1, bound / max(length, 1e-12))
+    return sum(sums) / sum(tokens), gradient * shrink
+
+
+# %% exercise 2 | divide by all tokens
+# Divided by the number of workers.
+def combine(sums, tokens, gradients, bound):
+    gradient = sum(gradients) / len(tokens)
+    length = np.linalg.norm(gradient)
+    shrink = min(1, bound / max(length, 1e-12))
+    return sum(sums) / sum(tokens), gradient * shrink
+
+
+# %% exercise 2 | right
+# A list, with TensorFlow's clipping, in 32 bits.
+def combine(sums, tokens, gradients, bound):
+    gradient = np.sum(gradients, axis=0, dtype="float32") / sum(tokens)
+    loss = ops.sum(np.float32(sums)) / sum(tokens)
+    return [loss, tf.clip_by_norm(np.float32(gradient), bound)]
+
+
 # %% exercise 3 | in the time of the ring
 # A parameter is counted as one byte.
 def least_seconds(workers, efficiency, parameters, bandwidth):
@@ -213,6 +284,20 @@ def least_seconds(workers, efficiency, parameters, bandwidth):
 def least_seconds(workers, efficiency, parameters, bandwidth):
     ring = 2 * (workers - 1) / workers * 4 * parameters / bandwidth
     return 2 * workers * ring * efficiency
+
+
+# %% exercise 3 | right
+# Found by halving.
+def least_seconds(workers, efficiency, parameters, bandwidth):
+    ring = 8 * (workers - 1) / workers * parameters / bandwidth
+    low, high = 0.0, 1e12
+    for _ in range(300):
+        alone = (low + high) / 2
+        if alone < efficiency * workers * (alone / workers + ring):
+            low = alone
+        else:
+            high = alone
+    return high
 
 
 # %% exercise 4 | halved for the next one
@@ -321,4 +406,60 @@ def scales(finite, scale, growth):
         elif good == growth:
             scale, good = scale * 2, 0
         used.append(scale)
+    return used
+
+
+# %% exercise 4 | with `growth` 1
+# A row of one good step is not seen.
+def scales(finite, scale, growth):
+    used, before = [], 0
+    for ok in finite:
+        used.append(scale)
+        if not ok:
+            scale, before = scale / 2, 0
+        elif before and before + 1 >= growth:
+            scale, before = scale * 2, 0
+        else:
+            before += 1
+    return used
+
+
+# %% exercise 4 | each bad step halves
+# Whole numbers, of which half of 1 is 0.
+def scales(finite, scale, growth):
+    used, good = [], 0
+    for ok in finite:
+        used.append(scale)
+        good = good + 1 if ok else 0
+        if not ok:
+            scale //= 2
+        elif good == growth:
+            scale, good = scale * 2, 0
+    return used
+
+
+# %% exercise 4 | right
+# One scale after the other, as they are asked for.
+def scales(finite, scale, growth):
+    good = 0
+    for ok in finite:
+        yield scale
+        good = good + 1 if ok else 0
+        if not ok:
+            scale /= 2
+        elif good % growth == 0:
+            scale *= 2
+
+
+# %% exercise 4 | right
+# An array, whose scales are counted back from the steps.
+def scales(finite, scale, growth):
+    used = np.full(len(finite), float(scale))
+    row = 0
+    for step, ok in enumerate(finite):
+        row = (row + 1) % growth if ok else 0
+        if not ok:
+            used[step + 1 :] *= 0.5
+        elif row == 0:
+            used[step + 1 :] *= 2
     return used
