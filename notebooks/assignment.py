@@ -82,8 +82,9 @@ def write(course, chapters, seed_file=None, timeout=120, force=False):
     Args:
         course: Path of the course folder; made if there is none.
         chapters: List of `editions.Chapter`.
-        seed_file: Path of a text that the teacher keeps. Without it the
-            course folder's own `seed.txt` is used, or made.
+        seed_file: Path of a text that the teacher keeps; it becomes the
+            course folder's own `seed.txt`. Without it that one is used, or
+            made.
         timeout: Positive int, seconds for one cell.
         force: Whether to overwrite assignments that are different.
 
@@ -91,32 +92,30 @@ def write(course, chapters, seed_file=None, timeout=120, force=False):
         List of str, what the teacher should know.
 
     Raises:
-        ValueError: If the seed file is missing or empty, or an assignment
-            would be overwritten; nothing is written then.
+        ValueError: If a seed file is missing, empty, or not the course's, or
+            an assignment would be overwritten; nothing is written then.
     """
     course = Path(course)
-    made, own = {}, course / SEED
-    if seed_file is None and not own.exists():
-        seed = secrets.token_hex(16)
-        made[own] = seed + "\n"
-    else:
-        seed = questions.read_seed(seed_file or own)
+    files, own = {}, course / SEED
+    seed = None if seed_file is None else questions.read_seed(seed_file)
+    if not own.exists():
+        seed = seed or secrets.token_hex(16)
+        files[own] = seed + "\n"
+    elif seed not in (None, questions.read_seed(own)):
+        raise ValueError(
+            f"{seed_file} holds another seed than {own}, which would check "
+            "some students unlike others. Leave --seed out, or begin a new "
+            "course folder."
+        )
+    seed = seed or questions.read_seed(own)
     config = course / "nbgrader_config.py"
     if not config.exists():  # a teacher may have changed it
-        made[config] = CONFIG.format(timeout=timeout)
+        files[config] = CONFIG.format(timeout=timeout)
     for chapter in chapters:
         name = name_of(chapter)
         path = course / "source" / name / f"{name}.ipynb"
-        made[path] = nbformat.writes(assignment(chapter, seed)) + "\n"
-        old = path.read_text("utf-8") if path.exists() else made[path]
-        if old != made[path] and not force:
-            raise ValueError(
-                f"{path} is there, and different. Nothing was written. To "
-                "lose what it has, add --force."
-            )
-    for path, text in made.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        files[path] = nbformat.writes(assignment(chapter, seed)) + "\n"
+    editions.save(files, force)
     return [said for chapter in chapters for said in shortcomings(chapter)]
 
 

@@ -198,7 +198,7 @@ def test_a_release_holds_no_secret(graded):
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_edition_for_students_runs_from_top_to_bottom(source, tmp_path):
-    course.write_edition("student", tmp_path, source)
+    editions.save(course.edition_files("student", tmp_path, source))
     for name in ("conftest.py", "sanitize.cfg"):
         shutil.copy(build.FOLDER / name, tmp_path)
     options = "-q --nbval --nbval-current-env --nbval-cell-timeout 600"
