@@ -58,6 +58,7 @@ c.FileNameCollectorPlugin.named_regexp = (
     r"(?P<file_id>\d\d_\w+?)(?:-\d+)?\.ipynb$"
 )
 '''
+ROOM = "# If your answer needs code, write it here."
 HIDDEN = """
 ### BEGIN HIDDEN TESTS
 from types import SimpleNamespace as hidden_Namespace
@@ -156,7 +157,9 @@ def assignment(chapter, seed):
         f"# Exercises of chapter {chapter.number}: {chapter.title}\n\n"
         f"The first cell imports what you need. Leave the cells "
         "of checks as they are: they are put back before grading. Questions "
-        "in words are about the chapter; keep it open beside."
+        "in words are about the chapter; keep it open beside. If such an "
+        "answer needs code, the cell below it is for that. It has no points, "
+        "and is run when you are graded."
     )
     cells = [
         editions.prose(opening),
@@ -183,6 +186,7 @@ def assignment(chapter, seed):
             cells.append(
                 editions.prose(_model_answer(exercise, rows), **graded)
             )
+            cells.append(editions.code(ROOM))
     return editions.notebook(cells)
 
 

@@ -174,6 +174,18 @@ def test_an_assignment_has_its_points_and_names_its_cells_once(name):
     }
 
 
+@pytest.mark.parametrize("name", IDS)
+def test_an_exercise_in_words_has_room_for_code(name):
+    """Half of them ask to train, to count or to plot. No points hang on it."""
+    cells = assignment.assignment(CHAPTERS[name], "a seed").cells
+    names = [c.metadata.get("nbgrader", {}).get("grade_id") for c in cells]
+    for exercise in CHAPTERS[name].exercises:
+        answer = names.index(f"exercise-{exercise.number}")
+        below = cells[answer + 1]
+        assert below.cell_type == "code"
+        assert bool(exercise.code) == ("nbgrader" in below.metadata)
+
+
 def hidden_cells(name, seed):
     made = assignment.assignment(CHAPTERS[name], seed)
     return "\n".join(c.source for c in made.cells if "HIDDEN" in c.source)
