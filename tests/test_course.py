@@ -253,6 +253,40 @@ def test_an_assignment_may_be_a_part_of_a_chapter():
     assert len(whole.exercises) == 6
 
 
+def test_the_page_on_writing_an_exercise_shows_one_that_can_be_graded(
+    tmp_path, monkeypatch
+):
+    """Its source, rubric and wrong answers, from the page to the points."""
+    page = build.FOLDER.parent / "docs" / "teaching" / "exercises.md"
+    fenced = r"^(`{3,4})(markdown|toml|python)\n(.*?)^\1$"
+    blocks = re.findall(fenced, page.read_text("utf-8"), re.M | re.S)
+    kinds = {"markdown": ".md", "toml": ".toml", "python": ".py"}
+    assert [kind for _, kind, _ in blocks] == list(kinds)
+    for _, kind, text in blocks:
+        (tmp_path / f"99_example{kinds[kind]}").write_text(text, "utf-8")
+    monkeypatch.setattr(questions, "FOLDER", tmp_path)
+    monkeypatch.setattr(editions, "WRONG", tmp_path)
+    chapter = editions.read_chapter(tmp_path / "99_example.md")
+    coded, words = chapter.exercises
+    assert assignment.shortcomings(chapter) == []
+    items = questions.rubrics(chapter.name)[words.number]
+    assert sum(points for points, _ in items) == words.points
+    for seed in ("a seed", "another", "a third"):
+        made = assignment.assignment(chapter, seed)
+        cells = cells_of(made, "grade_id")
+        check, names = cells["exercise-1-check"].source, {}
+        for name in ("setup", "exercise-1", "exercise-1-check"):
+            exec(cells[name].source, names)
+        with pytest.raises(AssertionError):
+            exec(f"{coded.stub}\n{check}", names)
+        for _, answer, message in chapter.slips[1]:
+            with pytest.raises(AssertionError, match=message):
+                exec(f"{answer}\n{check}", names)
+            _, hidden = check.split("### BEGIN HIDDEN TESTS")
+            with pytest.raises(AssertionError, match="^largest_weight: "):
+                exec(f"{answer}\n{hidden}", names)
+
+
 def test_what_an_assignment_lacks_is_said():
     exercise = editions.Exercise(1, "x", "●", code="f()", checks=["g()"])
     words = editions.Exercise(2, "y", "●")
