@@ -58,6 +58,7 @@ c.FileNameCollectorPlugin.named_regexp = (
     r"(?P<file_id>\d\d_\w+?)(?:-\d+)?\.ipynb$"
 )
 '''
+ROOM = "# If your answer needs code, write it here."
 HIDDEN = """
 ### BEGIN HIDDEN TESTS
 from types import SimpleNamespace as hidden_Namespace
@@ -82,8 +83,9 @@ def write(course, chapters, seed_file=None, timeout=120, force=False):
     Args:
         course: Path of the course folder; made if there is none.
         chapters: List of `editions.Chapter`.
-        seed_file: Path of a text that the teacher keeps. Without it the
-            course folder's own `seed.txt` is used, or made.
+        seed_file: Path of a text that the teacher keeps; it becomes the
+            course folder's own `seed.txt`. Without it that one is used, or
+            made.
         timeout: Positive int, seconds for one cell.
         force: Whether to overwrite assignments that are different.
 
@@ -91,32 +93,30 @@ def write(course, chapters, seed_file=None, timeout=120, force=False):
         List of str, what the teacher should know.
 
     Raises:
-        ValueError: If the seed file is missing or empty, or an assignment
-            would be overwritten; nothing is written then.
+        ValueError: If a seed file is missing, empty, or not the course's, or
+            an assignment would be overwritten; nothing is written then.
     """
     course = Path(course)
-    made, own = {}, course / SEED
-    if seed_file is None and not own.exists():
-        seed = secrets.token_hex(16)
-        made[own] = seed + "\n"
-    else:
-        seed = questions.read_seed(seed_file or own)
+    files, own = {}, course / SEED
+    seed = None if seed_file is None else questions.read_seed(seed_file)
+    if not own.exists():
+        seed = seed or secrets.token_hex(16)
+        files[own] = seed + "\n"
+    elif seed not in (None, questions.read_seed(own)):
+        raise ValueError(
+            f"{seed_file} holds another seed than {own}, which would check "
+            "some students unlike others. Leave --seed out, or begin a new "
+            "course folder."
+        )
+    seed = seed or questions.read_seed(own)
     config = course / "nbgrader_config.py"
     if not config.exists():  # a teacher may have changed it
-        made[config] = CONFIG.format(timeout=timeout)
+        files[config] = CONFIG.format(timeout=timeout)
     for chapter in chapters:
         name = name_of(chapter)
         path = course / "source" / name / f"{name}.ipynb"
-        made[path] = nbformat.writes(assignment(chapter, seed)) + "\n"
-        old = path.read_text("utf-8") if path.exists() else made[path]
-        if old != made[path] and not force:
-            raise ValueError(
-                f"{path} is there, and different. Nothing was written. To "
-                "lose what it has, add --force."
-            )
-    for path, text in made.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        files[path] = nbformat.writes(assignment(chapter, seed)) + "\n"
+    editions.save(files, force)
     return [said for chapter in chapters for said in shortcomings(chapter)]
 
 
@@ -157,7 +157,9 @@ def assignment(chapter, seed):
         f"# Exercises of chapter {chapter.number}: {chapter.title}\n\n"
         f"The first cell imports what you need. Leave the cells "
         "of checks as they are: they are put back before grading. Questions "
-        "in words are about the chapter; keep it open beside."
+        "in words are about the chapter; keep it open beside. If such an "
+        "answer needs code, the cell below it is for that. It has no points, "
+        "and is run when you are graded."
     )
     cells = [
         editions.prose(opening),
@@ -184,6 +186,7 @@ def assignment(chapter, seed):
             cells.append(
                 editions.prose(_model_answer(exercise, rows), **graded)
             )
+            cells.append(editions.code(ROOM))
     return editions.notebook(cells)
 
 

@@ -37,12 +37,17 @@ DRAWING = re.compile(r'!\[([^\]]*)\]\(\.\./(figures/\w+\.svg) "([^"]*)"\)')
 
 
 def sources(chapters):
-    """The sources whose name begins as one of `chapters`; all if none."""
+    """The sources of chapters, named by number or in full; all if none."""
     paths = sorted((FOLDER / "source").glob("*.md"))
-    chosen = [p for p in paths if p.name.startswith(tuple(chapters) or "")]
-    if not chosen:
-        sys.exit(f"No chapter is called {' or '.join(chapters)}.")
-    return chosen
+    known = {name for path in paths for name in editions.names(path)}
+    unknown = [name for name in chapters if name not in known]
+    if unknown:
+        sys.exit(
+            f"No chapter is {' or '.join(map(repr, unknown))}. Name a chapter "
+            "by its number (2 or 02) or in full (02_kernel_regression)."
+        )
+    wanted = set(chapters)
+    return [p for p in paths if not wanted or wanted & editions.names(p)]
 
 
 def published(source):
@@ -85,10 +90,11 @@ def _embedded(drawing):
     )
 
 
-def scripts(chapters):
-    """The scripts of the drawings of these chapters."""
+def scripts(chosen):
+    """The scripts of the drawings of chapters with these sources."""
+    numbers = {source.stem[:2] for source in chosen}
     paths = sorted((FOLDER / "figures").glob("[0-9]*.py"))
-    return [p for p in paths if p.name.startswith(tuple(chapters) or "")]
+    return [path for path in paths if path.stem[:2] in numbers]
 
 
 def drawn(script):
@@ -174,17 +180,20 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("draw", "build", "check"):
         command = commands.add_parser(name)
-        command.add_argument("chapters", nargs="*", help="their first letters")
+        command.add_argument("chapters", nargs="*", help=course.CHAPTERS)
     course.add_commands(commands)
     arguments = parser.parse_args()
-    chosen = sources(course.whole(arguments.chapters))
+    names = arguments.chapters
+    if arguments.command == "assignment":
+        names = course.whole(names)
+    chosen = sources(names)
     if arguments.command in course.COMMANDS:
         try:
             return course.write(arguments, chosen)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             sys.exit(str(error))
     if arguments.command == "draw":
-        found = [p for s in scripts(arguments.chapters) for p in draw(s)]
+        found = [p for s in scripts(chosen) for p in draw(s)]
         sys.exit("\n".join(found) or None)
     if arguments.command == "build":
         errors.write(sources([]))

@@ -5,39 +5,57 @@
     python notebooks/build.py assignment COURSE [chapter…] [--seed FILE]
     python notebooks/build.py exam OUT [chapter…] --seed FILE
 
-A chapter is named by its first letters. For an assignment, `08.3` names one
-exercise of chapter 08.
+A chapter is named by its number, or in full. For an assignment, `08.3` names
+one exercise of chapter 08. OUT and FILE lie outside the repository, and what
+is there and different is kept, unless `--force` is added.
 """
 
+import argparse
 from pathlib import Path
-import shutil
+import re
 
 import assignment
 import editions
 import nbformat
 import questions
 
+ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = ("student", "instructor", "assignment", "exam")
-MATHJAX = Path(__file__).parents[1] / "docs/_static/mathjax/tex-svg.js"
+CHAPTERS = "such as 06; all without any"
+MATHJAX = ROOT / "docs/_static/mathjax/tex-svg.js"
 
 
 def add_commands(commands):
     """Add the four commands to a parser's subparsers."""
     for name in COMMANDS:
         command = commands.add_parser(name)
-        command.add_argument("out", type=Path, help="a folder")
-        command.add_argument("chapters", nargs="*", help="their first letters")
+        command.add_argument("out", type=outside, help="a folder")
+        command.add_argument("chapters", nargs="*", help=CHAPTERS)
+        command.add_argument(
+            "--force", action="store_true", help="overwrite what is different"
+        )
         if name != "student":
             command.add_argument(
                 "--seed",
+                type=outside,
                 help="a file with a text of yours",
                 required=name == "exam",
             )
-        if name == "assignment":
-            command.add_argument("--force", action="store_true")
         if name == "exam":
             command.add_argument("--title", default="Exam")
             command.add_argument("--number", type=int, default=20)
+
+
+def outside(text):
+    """A path that a command line names, outside the repository."""
+    path = editions.path(text)
+    if path.resolve().is_relative_to(ROOT):
+        raise argparse.ArgumentTypeError(
+            f"{path} lies in the repository {ROOT}, where a commit could "
+            "publish seeds and solutions. Take a folder outside it, such as "
+            f"~/{path.name}."
+        )
+    return path
 
 
 def whole(chapters):
@@ -57,15 +75,18 @@ def write(arguments, sources):
         options = {"force": arguments.force}
         told = assignment.write(out, chapters, arguments.seed, **options)
         print("\n".join(told))
-    elif arguments.command == "exam":
+        return
+    files = {}
+    if arguments.command == "exam":
         seed = questions.read_seed(arguments.seed)
         drawn = questions.draw(names, seed, arguments.title, arguments.number)
-        write_exam(out, arguments.title, drawn, seed)
+        files |= exam_files(out, arguments.title, drawn, seed)
     else:
         for source in sources:
-            write_edition(arguments.command, out, source)
-        if arguments.command == "instructor":
-            write_questions(out, names, arguments.seed)
+            files |= edition_files(arguments.command, out, source)
+    if arguments.command == "instructor":
+        files |= questions_files(out, names, arguments.seed)
+    editions.save(files, arguments.force)
 
 
 def choose(chapters, sources):
@@ -74,61 +95,73 @@ def choose(chapters, sources):
     for source in sources:
         chapter = editions.read_chapter(source)
         wishes = [
-            x for x in chapters if source.name.startswith(x.split(".")[0])
+            name.partition(".")
+            for name in chapters
+            if name.split(".")[0] in editions.names(source)
         ]
-        numbers = {int(x.split(".")[1]) for x in wishes if "." in x}
-        there = {exercise.number for exercise in chapter.exercises}
-        if numbers - there:
-            raise ValueError(
-                f"Chapter {chapter.number} has exercises {sorted(there)}. "
-                f"Received: {sorted(numbers)}."
-            )
-        chapter.exercises = [
-            exercise
-            for exercise in chapter.exercises
-            if not numbers or exercise.number in numbers
-        ]
+        there = [str(exercise.number) for exercise in chapter.exercises]
+        for wish in wishes:
+            if "." in wish and wish[2] not in there:
+                raise ValueError(
+                    f"Chapter {chapter.number} has exercises "
+                    f"{', '.join(there)}. Received: {''.join(wish)}."
+                )
+        numbers = {number for _, _, number in wishes}
+        if numbers and "" not in numbers:
+            chapter.exercises = [
+                exercise
+                for exercise in chapter.exercises
+                if str(exercise.number) in numbers
+            ]
         chosen.append(chapter)
     return chosen
 
 
-def write_edition(edition, out, source):
-    """Write a chapter for students or for teachers into a folder."""
+def edition_files(edition, out, source):
+    """A chapter for students or for teachers: dict of path → text."""
     chapter = editions.read_chapter(source)
     built = editions.target(source)
     published = nbformat.read(built, as_version=4)
-    out.mkdir(parents=True, exist_ok=True)
     made = getattr(editions, edition)(chapter, published)
-    nbformat.write(made, out / built.name)
+    return {out / built.name: nbformat.writes(made) + "\n"}
 
 
-def write_exam(out, title, drawn, seed):
-    """Write two versions of an exam, and their answers, to read and print."""
-    out.mkdir(parents=True, exist_ok=True)
+def exam_files(out, title, drawn, seed):
+    """Two versions of an exam, and their answers, to read and print.
+
+    Raises:
+        ValueError: If the title has nothing to name the files by.
+    """
+    name = re.sub(r"[\W_]+", "_", title).strip("_").lower()
+    if not name:
+        raise ValueError(
+            "A title needs a letter or a digit, which name the files. "
+            f"Received: {title!r}."
+        )
+    files = {out / MATHJAX.name: MATHJAX.read_bytes()}
     for version in "AB":
         texts = questions.exam(drawn, seed, title, version)
         for text, kind in zip(texts, ("", "_answers"), strict=True):
-            name = f"{title}_{version}{kind}".lower().replace(" ", "_")
-            (out / f"{name}.md").write_text(text, encoding="utf-8")
-            page = questions.page(title, text)
-            (out / f"{name}.html").write_text(page, encoding="utf-8")
-    shutil.copy(MATHJAX, out)
+            stem = f"{name}_{version.lower()}{kind}"
+            files[out / f"{stem}.md"] = text
+            files[out / f"{stem}.html"] = questions.page(title, text)
+    return files
 
 
-def write_questions(out, names, seed_file):
-    """Write the questions for Moodle and, from a seed, a midterm and a final.
+def questions_files(out, names, seed_file):
+    """The questions for Moodle and, from a seed, a midterm and a final.
 
     The midterm asks about the first half of the chapters, the final about
     all, and asks nothing that the midterm asked.
     """
     names = [name for name in names if questions.read(name)["question"]]
-    (out / "questions.xml").write_bytes(questions.moodle(names))
+    files = {out / "questions.xml": questions.moodle(names)}
     if seed_file is None:
-        return
+        return files
     seed = questions.read_seed(seed_file)
     half = names[: (len(names) + 1) // 2]
     midterm = questions.draw(half, seed, "Midterm", min(20, 5 * len(half)))
     number = min(20, 5 * len(names))
     final = questions.draw(names, seed, "Final", number, without=midterm)
-    write_exam(out, "Midterm", midterm, seed)
-    write_exam(out, "Final", final, seed)
+    files |= exam_files(out, "Midterm", midterm, seed)
+    return files | exam_files(out, "Final", final, seed)

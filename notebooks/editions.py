@@ -1,8 +1,5 @@
 """A chapter taken apart, and put together again for students and teachers.
 
-    python notebooks/build.py student OUT [chapter…]
-    python notebooks/build.py instructor OUT [chapter…]
-
 The edition for students has the outputs of the published notebook and no
 solution: neither code nor the answers to questions of the exercises. The one
 for teachers has the solutions in place, the hidden checks, the answers, what
@@ -13,6 +10,7 @@ import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 import hashlib
+import os
 from pathlib import Path
 import re
 
@@ -37,6 +35,41 @@ SKIPPED = ["nbval-skip"]  # of each cell that waits for its reader
 def target(source):
     """The path of the notebook that is built from a source."""
     return source.parents[1] / f"{source.stem}.ipynb"
+
+
+def names(source):
+    """What a chapter is called on a command line: "02", "2" or in full."""
+    return {source.stem, source.stem[:2], source.stem[:2].lstrip("0")}
+
+
+def path(text):
+    """The path that a command line names; `~` is the home folder."""
+    return Path(os.path.expanduser(text))
+
+
+def save(files, force=False):
+    """Write files, unless one is there and different.
+
+    Args:
+        files: Dict of a path → the text or the bytes that it is to hold.
+        force: Whether to overwrite what is different.
+
+    Raises:
+        ValueError: If something would be lost; nothing is written then.
+    """
+    files = {
+        path: content.encode() if isinstance(content, str) else content
+        for path, content in files.items()
+    }
+    for path, content in files.items():
+        if path.exists() and path.read_bytes() != content and not force:
+            raise ValueError(
+                f"{path} is there, and different. Nothing was written. To "
+                "keep it, name another folder; to lose it, add --force."
+            )
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def stub(code):

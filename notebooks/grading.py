@@ -1,80 +1,259 @@
-"""Grade all submissions of one assignment with nbgrader.
+"""Grade the submissions of one assignment with nbgrader.
 
-    python notebooks/grading.py COURSE NAME
+    python notebooks/grading.py COURSE NAME [--student STUDENT | --report]
 
 A submission lies in `COURSE/submitted/STUDENT/NAME/NAME.ipynb`. nbgrader
-grades it, writes its feedback to `COURSE/feedback` and exports the grades.
-This adds what nbgrader 0.9 lacks: a submission that kills its kernel, or takes
-too long as a whole, stops no other; it is named in the report, and its student
-gets a page that says in which cell it happened.
+grades a copy of it, in which the cells of the assignment were put right
+(`mending.py`), writes its feedback to `COURSE/feedback` and exports the
+grades. What nbgrader 0.9 lacks: a submission that kills its kernel, or takes
+too long as a whole, stops no other, its answers in words can be read, and its
+student learns in which cell it happened. Grading again forgets what an earlier
+submission got, except what a reader gave for an answer that is still the same.
 
 The code of students runs on this machine. Run this in a container, or as a
 user who owns nothing.
 """
 
 import argparse
+import copy
 import csv
-import html
 import os
 from pathlib import Path
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import textwrap
 
+import editions
+import mending
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 import nbformat
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 
-LIMIT = 1800  # seconds for one submission
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{name}: not graded</title>
-<style>body {{ font: 16px/1.5 sans-serif; max-width: 40em; margin: 2em auto;
-padding: 0 1em; }} pre {{ background: #f4f4f4; padding: .5em; }}</style>
-<h1>{name}: 0 points</h1>
-<p>Your notebook could not be graded: {reason}</p>
+LIMIT = 1800  # seconds for one submission, and for all pages of feedback
+STOPPED = """**The checks gave 0 points.** Your notebook could not be run: {why}
+
 {cell}
-<p>Open your notebook, choose <i>Restart Kernel and Run All Cells</i>, and see
-how far it gets. Then ask whether you may hand it in again.</p>
-</html>
-"""
+
+Open your notebook, choose *Restart Kernel and Run All Cells*, and see how far
+it gets. Then ask whether you may hand it in again."""
 
 
-def grade(course, name, limit=LIMIT):
+def grade(course, name, limit=LIMIT, students=None):
     """Grade an assignment; write feedback, `grades.csv` and a report.
 
     Args:
         course: Path of the course folder.
         name: Str, the assignment, such as `06_exercises`.
         limit: Positive int, seconds for one submission.
+        students: List of str, whom to grade; all who handed in by default.
+            The report is about all of them anyway.
 
     Returns:
         List of dict, a row of the report for each student.
 
     Raises:
-        ValueError: If there is no submission.
+        ValueError: If there is no such submission, or no release.
+        RuntimeError: If nbgrader could not do a step. The report is there.
     """
     course = Path(course)
-    students = sorted(
+    handed_in = sorted(
         path.parent.name for path in course.glob(f"submitted/*/{name}")
     )
-    if not students:
+    if not handed_in:
         raise ValueError(f"There is no folder {course}/submitted/*/{name}.")
-    failed = {}
+    students = handed_in if students is None else students
+    missing = [student for student in students if student not in handed_in]
+    if missing:
+        raise ValueError(
+            f"{', '.join(missing)} handed in nothing. These did: "
+            f"{', '.join(handed_in)}."
+        )
+    release = read_release(course, name)
+    failed = []
     for student in students:
-        options = [name, "--student", student, "--create", "--force"]
-        ended = nbgrader(course, limit, "autograde", *options)
-        print(f"{student}: {'graded' if ended == 0 else 'not graded'}")
-        if ended != 0:
-            failed[student] = explain(course, name, student, ended, limit)
-    if len(failed) < len(students):
-        nbgrader(course, limit, "generate_feedback", name, "--force")
-    for student, (reason, cell) in failed.items():
-        write_page(course, name, student, reason, cell)
-    nbgrader(course, limit, "export", "--to", "grades.csv")
-    rows = read_grades(course, name, students, failed)
-    write_report(course / f"report_{name}.csv", rows)
+        if grade_student(course, name, student, release, limit):
+            print(f"{student}: graded")
+        else:
+            failed.append(f"autograde {student}")
+    rows = read_grades(course, name, handed_in)
+    report = course / f"report_{name}.csv"
+    write_report(report, rows)
+    for step in (
+        ["generate_feedback", name, "--force"],
+        ["export", "--to", "grades.csv"],
+    ):
+        if nbgrader(course, LIMIT, *step) != 0:
+            failed.append(step[0])
+    if failed:
+        raise RuntimeError(
+            f"nbgrader failed to {', '.join(failed)}. The end of "
+            f"{course / 'nbgrader.log'} says why. The grades are in {report}."
+        )
     return rows
+
+
+def read_release(course, name):
+    """The notebook that students were given.
+
+    Raises:
+        ValueError: If nbgrader has not made it yet.
+    """
+    path = course / "release" / name / f"{name}.ipynb"
+    try:
+        if not path.exists() or not (course / "gradebook.db").exists():
+            raise MissingEntry
+        with gradebook_of(course) as gradebook:
+            gradebook.find_assignment(name)
+    except MissingEntry:
+        raise ValueError(
+            f"{name} was not released. In {course}, call "
+            f"`nbgrader generate_assignment {name} --create` first."
+        ) from None
+    return nbformat.read(path, as_version=4)
+
+
+def gradebook_of(course):
+    return Gradebook(f"sqlite:///{course / 'gradebook.db'}")
+
+
+def grade_student(course, name, student, release, limit):
+    """Grade one submission; whether nbgrader did.
+
+    What cannot be run is not run: its checks give nothing, and its answers in
+    words wait for a reader.
+    """
+    submitted = course / "submitted" / student / name
+    notebook, mended, why = read_submission(submitted, name, release)
+    same = forget(course, name, student, notebook)
+    with tempfile.TemporaryDirectory(prefix="mended-", dir=course) as steps:
+        folder = Path(steps) / student / name
+        path = folder / f"{name}.ipynb"
+        options = ["autograde", name, "--student", student, "--force"]
+        options.append(
+            f"--CourseDirectory.submitted_directory={Path(steps).name}"
+        )
+        ignored = shutil.ignore_patterns(path.name)
+        shutil.copytree(
+            submitted, folder, ignore=ignored, ignore_dangling_symlinks=True
+        )
+        cell = ""
+        if not why:
+            nbformat.write(noted(notebook, mended), path)
+            ended = nbgrader(course, limit, *options)
+            if ended != 0:
+                why, cell = explain(notebook, folder, ended, limit)
+        if why:
+            nbformat.write(noted(notebook, mended, why, cell), path)
+            ended = nbgrader(course, limit, *options, "--Execute.enabled=False")
+    settle(course, name, student, same, ran=not why)
+    return ended == 0
+
+
+def read_submission(folder, name, release):
+    """A submission, mended.
+
+    Args:
+        folder: Path of the folder that the student handed in.
+        name: Str, the assignment.
+        release: The notebook that students were given.
+
+    Returns:
+        The notebook, what was mended, and why it cannot be read, or "". Of
+        what cannot be read nothing counts: it is the release.
+    """
+    path = folder / f"{name}.ipynb"
+    if not path.exists():
+        found = ", ".join(sorted(x.name for x in folder.iterdir())) or "nothing"
+        return release, [], f"{path.name} is missing. Found: {found}."
+    try:
+        handed_in = nbformat.read(path, as_version=4)
+        return *mending.mend(handed_in, release), ""
+    except Exception as error:  # whatever a student may hand in
+        why = f"the file is no notebook ({type(error).__name__})."
+        return release, [], why
+
+
+def noted(notebook, mended, why="", cell=""):
+    """A notebook that says on top what was mended, and why it was not run."""
+    notebook = copy.deepcopy(notebook)
+    notebook.metadata.graded = {"mended": mended, "why": why}
+    parts = [STOPPED.format(why=why, cell=textwrap.indent(cell, "    "))]
+    parts *= bool(why)
+    if mended:
+        parts.append("**Before grading, cells were put right.**")
+        parts.append("\n".join(f"- {sentence}" for sentence in mended))
+    if parts:
+        notebook.cells.insert(0, editions.prose("\n\n".join(parts)))
+    return notebook
+
+
+def answers(notebook):
+    """Dict of a cell's name → the answer that it is, or that it checks."""
+    found, answer = {}, ""
+    for cell in notebook.cells:
+        name = mending.name_of(cell)
+        if name:
+            locked = mending.is_locked(cell)
+            answer = answer if locked else cell.source.strip()
+            found[name] = answer
+    return found
+
+
+def forget(course, name, student, notebook):
+    """Clear what an earlier submission got; what a reader gave stays, if the
+    answer is the same.
+
+    Returns:
+        The names of cells with the same answer as in the earlier submission.
+    """
+    last = graded_notebook(course, name, student)
+    old = answers(last) if last else {}
+    new = answers(notebook)
+    same = {cell for cell in new if old.get(cell) == new[cell]}
+    with gradebook_of(course) as gradebook:
+        for grade in entries(gradebook, name, student, "grades"):
+            grade.auto_score, grade.needs_manual_grade = 0, False
+            if last and grade.name not in same:
+                grade.manual_score = grade.extra_credit = None
+        for comment in entries(gradebook, name, student, "comments"):
+            if last and comment.name not in same:
+                comment.manual_comment = None
+        gradebook.db.commit()
+    return same
+
+
+def settle(course, name, student, same, ran):
+    """Tell nbgrader what it does not see after it graded.
+
+    An answer that was read need not be read again if it is the `same`, and a
+    check that was not run has passed nothing.
+    """
+    with gradebook_of(course) as gradebook:
+        for grade in entries(gradebook, name, student, "grades"):
+            if grade.manual_score is not None and grade.name in same:
+                grade.needs_manual_grade = False
+            if not ran and grade.cell_type == "code":
+                grade.auto_score = 0
+        gradebook.db.commit()
+
+
+def entries(gradebook, name, student, kind):
+    """The grades, or the comments, of a submission; none if there is none."""
+    try:
+        submission = gradebook.find_submission(name, student)
+    except MissingEntry:
+        return []
+    return [x for part in submission.notebooks for x in getattr(part, kind)]
+
+
+def graded_notebook(course, name, student):
+    """The notebook as nbgrader graded it; None if it has not."""
+    path = course / "autograded" / student / name / f"{name}.ipynb"
+    return nbformat.read(path, as_version=4) if path.exists() else None
 
 
 def nbgrader(course, limit, *arguments):
@@ -112,36 +291,14 @@ def _end(process):
     process.wait()
 
 
-def explain(course, name, student, ended, limit):
-    """Why a submission could not be graded: a sentence, and a cell or ""."""
+def explain(notebook, folder, ended, limit):
+    """Why a submission could not be run: a sentence, and a cell or ""."""
     if ended is None:
         return f"it took more than {limit} seconds in all.", ""
-    path = course / "submitted" / student / name / f"{name}.ipynb"
-    if not path.exists():
-        found = sorted(x.name for x in path.parent.iterdir())
-        return f"{path.name} is missing. Found: {', '.join(found)}.", ""
-    try:
-        submitted = nbformat.read(path, as_version=4)
-    except Exception as error:  # whatever a student may hand in
-        return f"the file is no notebook ({type(error).__name__}).", ""
-    release = course / "release" / name / path.name
-    put_back(submitted, nbformat.read(release, as_version=4))
-    cell = where_it_died(submitted, path.parent)
+    cell = where_it_died(copy.deepcopy(notebook), folder)
     if cell is None:
-        return "nbgrader stopped; nbgrader.log of the course has why.", ""
+        return "nbgrader stopped. Your teacher can read why in its log.", ""
     return "this cell ended the process in which it ran.", cell
-
-
-def put_back(submitted, release):
-    """Give cells that a student may not change their first source again."""
-    first = {
-        cell.metadata.nbgrader.grade_id: cell.source
-        for cell in release.cells
-        if cell.metadata.get("nbgrader", {}).get("locked")
-    }
-    for cell in submitted.cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        cell.source = first.get(name, cell.source)
 
 
 def where_it_died(notebook, folder, timeout=120):
@@ -162,48 +319,34 @@ def where_it_died(notebook, folder, timeout=120):
     return None
 
 
-def write_page(course, name, student, reason, cell):
-    """Write the feedback of a submission that nbgrader could not grade."""
-    folder = course / "feedback" / student / name
-    folder.mkdir(parents=True, exist_ok=True)
-    cell = f"<pre>{html.escape(cell)}</pre>" if cell else ""
-    text = PAGE.format(
-        name=html.escape(name), reason=html.escape(reason), cell=cell
-    )
-    (folder / f"{name}.html").write_text(text, encoding="utf-8")
-
-
-def read_grades(course, name, students, failed):
+def read_grades(course, name, students):
     """The rows of the report, from nbgrader's gradebook.
 
     Args:
         course: Path of the course folder.
         name: Str, the assignment.
         students: List of str.
-        failed: Dict of a student whose submission could not be graded →
-            what `explain` returned.
     """
     rows = []
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+    with gradebook_of(course) as gradebook:
         assignment = gradebook.find_assignment(name)
         for student in students:
-            if student in failed:
-                checked, read, note = 0.0, 0.0, failed[student][0]
-            else:
-                found = gradebook.find_submission(name, student)
-                checked, read = found.code_score, found.written_score
-                waits = "answers in words wait for a reader"
-                note = waits if found.needs_manual_grade else ""
-            rows.append(
-                {
-                    "student": student,
-                    "checked": checked,
-                    "read": read,
-                    "of checked": assignment.max_code_score,
-                    "of read": assignment.max_written_score,
-                    "note": note,
-                }
-            )
+            row = {"student": student, "checked": 0.0, "read": 0.0}
+            row["of checked"] = assignment.max_code_score
+            row["of read"] = assignment.max_written_score
+            waits = False
+            for grade in entries(gradebook, name, student, "grades"):
+                words = grade.cell_type == "markdown"
+                row["read" if words else "checked"] += grade.score
+                waits |= words and grade.needs_manual_grade
+            notebook = graded_notebook(course, name, student)
+            said = notebook.metadata.get("graded", {}) if notebook else {}
+            why = said.get("why")
+            notes = [why and f"Not run: {why}", *said.get("mended", [])]
+            notes.append("" if notebook else "Not graded.")
+            notes.append("Answers in words wait for a reader." * waits)
+            row["note"] = " ".join(filter(None, notes))
+            rows.append(row)
     return rows
 
 
@@ -216,15 +359,30 @@ def write_report(path, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("course", type=Path, help="the course folder")
+    parser.add_argument("course", type=editions.path, help="the course folder")
     parser.add_argument("name", help="the assignment, such as 06_exercises")
+    whom = parser.add_mutually_exclusive_group()
+    whom.add_argument(
+        "--student",
+        action="append",
+        help="grade this one alone; may be given more than once",
+    )
+    whom.add_argument(
+        "--report",
+        action="store_const",
+        const=[],
+        dest="student",
+        help="grade nobody: write feedback and grades after reading",
+    )
     parser.add_argument(
         "--limit", type=int, default=LIMIT, help="seconds a submission (1800)"
     )
     options = parser.parse_args()
     try:
-        rows = grade(options.course, options.name, options.limit)
-    except ValueError as error:
+        rows = grade(
+            options.course, options.name, options.limit, options.student
+        )
+    except (RuntimeError, ValueError) as error:
         sys.exit(str(error))
     for row in rows:
         print(

@@ -131,8 +131,8 @@ def report(chapter, found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
-    parser.add_argument("chapters", nargs="*", help="their first letters")
+    parser.add_argument("folder", nargs="?", type=editions.path, default=FOLDER)
+    parser.add_argument("chapters", nargs="*", help="such as 06")
     options = parser.parse_args()
     paths = {
         source: options.folder / editions.target(source).name

@@ -167,8 +167,12 @@ def draw(names, seed, title, number, without=()):
         List of (name of the chapter, number in its file, question).
 
     Raises:
-        ValueError: If there are not as many questions.
+        ValueError: If there are not as many questions, or none is wanted.
     """
+    if number < 1:
+        raise ValueError(
+            f"{title}: ask for at least one question. Received: {number}."
+        )
     rng = generator(seed, "draw", title)
     used = [question["asks"] for _, _, question in without]
     piles = [

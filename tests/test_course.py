@@ -175,6 +175,18 @@ def test_an_assignment_has_its_points_and_names_its_cells_once(name):
     }
 
 
+@pytest.mark.parametrize("name", IDS)
+def test_an_exercise_in_words_has_room_for_code(name):
+    """Half of them ask to train, to count or to plot. No points hang on it."""
+    cells = assignment.assignment(CHAPTERS[name], "a seed").cells
+    names = [c.metadata.get("nbgrader", {}).get("grade_id") for c in cells]
+    for exercise in CHAPTERS[name].exercises:
+        answer = names.index(f"exercise-{exercise.number}")
+        below = cells[answer + 1]
+        assert below.cell_type == "code"
+        assert bool(exercise.code) == ("nbgrader" in below.metadata)
+
+
 def hidden_cells(name, seed):
     made = assignment.assignment(CHAPTERS[name], seed)
     return "\n".join(c.source for c in made.cells if "HIDDEN" in c.source)
@@ -192,7 +204,7 @@ def test_another_seed_gives_other_hidden_checks():
     assert not set(ours) & set(theirs)
 
 
-def test_a_course_keeps_its_seed_and_what_a_teacher_changed(tmp_path):
+def test_a_course_keeps_what_a_teacher_changed(tmp_path):
     chapter = CHAPTERS["06_multi_head"]
     assignment.write(tmp_path, [chapter])
     path = tmp_path / "source" / "06_exercises" / "06_exercises.ipynb"
@@ -201,16 +213,38 @@ def test_a_course_keeps_its_seed_and_what_a_teacher_changed(tmp_path):
     assignment.write(tmp_path, [chapter])
     assert path.read_text("utf-8") == first
     assert config.read_text() == "# mine\n"
-    other = tmp_path / "other.txt"
-    other.write_text("next year\n")
+    path.write_text("mine")
     with pytest.raises(ValueError, match="is there, and different"):
-        assignment.write(tmp_path, [chapter], other)
+        assignment.write(tmp_path, [chapter])
+    assert path.read_text() == "mine"
+    assignment.write(tmp_path, [chapter], force=True)
     assert path.read_text("utf-8") == first
-    assignment.write(tmp_path, [chapter], other, force=True)
-    assert path.read_text("utf-8") != first
+
+
+def test_a_course_has_one_seed(tmp_path):
+    """Another one would check some students unlike the others."""
+    chapters = [CHAPTERS["06_multi_head"], CHAPTERS["03_masked_softmax"]]
+    folder, mine = tmp_path / "course", tmp_path / "mine.txt"
+    mine.write_text("a seed\n")
+    assignment.write(folder, chapters[:1], mine)
+    assert (folder / "seed.txt").read_text("utf-8").strip() == "a seed"
+    assignment.write(folder, chapters[1:])
+    for chapter in chapters:
+        name = assignment.name_of(chapter)
+        made = folder / "source" / name / f"{name}.ipynb"
+        assert made.read_text("utf-8").strip() == nbformat.writes(
+            assignment.assignment(chapter, "a seed")
+        )
+    assignment.write(folder, chapters, mine)  # the same seed once more
+    other = tmp_path / "other.txt"
+    for force in (False, True):
+        other.write_text("next year\n")
+        with pytest.raises(ValueError, match="other.txt holds another seed"):
+            assignment.write(folder, chapters, other, force=force)
     other.write_text(" \n")
     with pytest.raises(ValueError, match="other.txt is empty"):
-        assignment.write(tmp_path, [chapter], other)
+        assignment.write(folder, chapters, other)
+    assert (folder / "seed.txt").read_text("utf-8").strip() == "a seed"
 
 
 def test_an_assignment_may_be_a_part_of_a_chapter():
@@ -218,6 +252,40 @@ def test_an_assignment_may_be_a_part_of_a_chapter():
     assert [exercise.number for exercise in chapter.exercises] == [3, 4]
     (whole,) = course.choose(["06"], build.sources(["06"]))
     assert len(whole.exercises) == 6
+
+
+def test_the_page_on_writing_an_exercise_shows_one_that_can_be_graded(
+    tmp_path, monkeypatch
+):
+    """Its source, rubric and wrong answers, from the page to the points."""
+    page = build.FOLDER.parent / "docs" / "teaching" / "exercises.md"
+    fenced = r"^(`{3,4})(markdown|toml|python)\n(.*?)^\1$"
+    blocks = re.findall(fenced, page.read_text("utf-8"), re.M | re.S)
+    kinds = {"markdown": ".md", "toml": ".toml", "python": ".py"}
+    assert [kind for _, kind, _ in blocks] == list(kinds)
+    for _, kind, text in blocks:
+        (tmp_path / f"99_example{kinds[kind]}").write_text(text, "utf-8")
+    monkeypatch.setattr(questions, "FOLDER", tmp_path)
+    monkeypatch.setattr(editions, "WRONG", tmp_path)
+    chapter = editions.read_chapter(tmp_path / "99_example.md")
+    coded, words = chapter.exercises
+    assert assignment.shortcomings(chapter) == []
+    items = questions.rubrics(chapter.name)[words.number]
+    assert sum(points for points, _ in items) == words.points
+    for seed in ("a seed", "another", "a third"):
+        made = assignment.assignment(chapter, seed)
+        cells = cells_of(made, "grade_id")
+        check, names = cells["exercise-1-check"].source, {}
+        for name in ("setup", "exercise-1", "exercise-1-check"):
+            exec(cells[name].source, names)
+        with pytest.raises(AssertionError):
+            exec(f"{coded.stub}\n{check}", names)
+        for _, answer, message in chapter.slips[1]:
+            with pytest.raises(AssertionError, match=message):
+                exec(f"{answer}\n{check}", names)
+            _, hidden = check.split("### BEGIN HIDDEN TESTS")
+            with pytest.raises(AssertionError, match="^largest_weight: "):
+                exec(f"{answer}\n{hidden}", names)
 
 
 def test_what_an_assignment_lacks_is_said():
@@ -314,7 +382,7 @@ def test_versions_of_an_exam_ask_the_same_in_another_order():
 def test_teachers_get_exams_and_a_file_for_moodle(tmp_path):
     seed = tmp_path / "seed.txt"
     seed.write_text("mine")
-    course.write_questions(tmp_path, IDS, seed)
+    editions.save(course.questions_files(tmp_path, IDS, seed))
     assert {path.name for path in tmp_path.iterdir()} == {
         "seed.txt",
         "questions.xml",
@@ -351,17 +419,163 @@ def run_build(*arguments):
 
 
 def test_what_cannot_be_made_is_said_in_a_line(tmp_path):
+    seed = tmp_path / "seed.txt"
+    seed.write_text("mine")
+    exam = ("exam", tmp_path / "e", "--seed", seed)
     for arguments, said in (
         (
             ("exam", tmp_path, "--seed", tmp_path / "no"),
             "There is no seed file",
         ),
-        (("assignment", tmp_path / "c", "08.9"), "has exercises [1, 2, 3, 4"),
-        (("student", tmp_path / "s", "77"), "No chapter is called 77."),
+        (("assignment", tmp_path / "c", "08.9"), "exercises 1, 2, 3, 4, 5, 6."),
+        (("assignment", tmp_path / "c", "08."), "Received: 08."),
+        (("student", seed, "01"), "seed.txt"),
+        ((*exam, "--title", "../."), "needs a letter or a digit"),
+        ((*exam, "--number", "0"), "at least one question. Received: 0."),
     ):
         ended = run_build(*arguments)
         assert ended.returncode == 1
         assert said in ended.stderr and "Traceback" not in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["seed.txt"]
+
+
+@pytest.mark.parametrize("name", ["2", "02", "02_kernel_regression"])
+def test_a_chapter_is_named_by_its_number_or_in_full(name):
+    (source,) = build.sources([name])
+    assert source.stem == "02_kernel_regression"
+    (chapter,) = course.choose([f"{name}.3"], [source])
+    assert [exercise.number for exercise in chapter.exercises] == [3]
+    assert {path.name[:3] for path in build.scripts([source])} == {"02_"}
+
+
+@pytest.mark.parametrize("name", ["99", "0", "06_m", "_", "8.3", "002", ""])
+def test_a_name_of_no_chapter_is_refused_beside_one_that_is(name):
+    with pytest.raises(SystemExit, match=re.escape(f"No chapter is {name!r}")):
+        build.sources(["01", name])
+
+
+COMMANDS = ("check", "draw", *course.COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_a_name_of_no_chapter(
+    command, tmp_path, monkeypatch
+):
+    seed = tmp_path / "seed.txt"
+    seed.write_text("mine")
+    out = [tmp_path / "out"] * (command in course.COMMANDS)
+    options = ["--seed", seed] * (command == "exam")
+    arguments = ["build.py", command, *out, "01", "9x", *options]
+    monkeypatch.setattr(sys, "argv", list(map(str, arguments)))
+    with pytest.raises(SystemExit, match="No chapter is '9x'"):
+        build.main()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_whole_chapter_and_one_of_its_exercises_is_the_whole_chapter():
+    (chapter,) = course.choose(["08.3", "08"], build.sources(["08"]))
+    assert len(chapter.exercises) > 1
+
+
+@pytest.mark.parametrize("command", course.COMMANDS)
+def test_nothing_of_a_course_is_written_into_the_repository(
+    command, tmp_path, monkeypatch, capsys
+):
+    """A commit would publish seeds, solutions and exams."""
+    seed = tmp_path / "seed.txt"
+    seed.write_text("mine")
+    link = tmp_path / "link"
+    link.symlink_to(build.FOLDER)
+    inside = [build.FOLDER.parent / "mine", link / "mine"]
+    options = [] if command == "student" else ["--seed", seed]
+    refused = [[out, "01", *options] for out in inside]
+    if options:
+        refused.append([tmp_path / "out", "01", "--seed", inside[0]])
+    for arguments in refused:
+        arguments = ["build.py", command, *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit):
+            build.main()
+        assert "lies in the repository" in capsys.readouterr().err
+    assert not any(out.exists() for out in inside)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    arguments = ["build.py", "assignment", "~/course", "01"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    build.main()
+    assert [path.name for path in tmp_path.iterdir()] == ["course"]
+
+
+def make(tmp_path, *arguments):
+    """Carry out a command of a course as the command line does."""
+    sys.argv = ["build.py", *map(str, arguments)]
+    build.main()
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Midterm 2026/27", "midterm_2026_27"),
+        ("../evil", "evil"),
+        ("Prüfung: 1. Teil", "prüfung_1_teil"),
+        ('a\\b "c" <d>', "a_b_c_d"),
+    ],
+)
+def test_a_title_stays_in_the_text_and_names_its_files(
+    title, name, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "argv", [])
+    seed = tmp_path / "seed.txt"
+    seed.write_text("mine")
+    out = tmp_path / "a" / "b"
+    make(tmp_path, "exam", out, "01", "--number", 2, "--seed", seed,
+         "--title", title)  # fmt: skip
+    assert {path.name for path in out.iterdir()} == {
+        "tex-svg.js",
+        *(
+            f"{name}_{version}{answers}.{kind}"
+            for version in "ab"
+            for answers in ("", "_answers")
+            for kind in ("md", "html")
+        ),
+    }
+    text = (out / f"{name}_a.md").read_text("utf-8")
+    assert text.startswith(f"# {title}, version A\n")
+    assert not list(tmp_path.glob("*.md")) + list(out.parent.glob("*.md"))
+
+
+@pytest.mark.parametrize("command", ["student", "instructor", "exam"])
+def test_what_is_there_and_different_is_not_overwritten(
+    command, tmp_path, monkeypatch
+):
+    """Such as an exam of another title, or a notebook that was filled in."""
+    monkeypatch.setattr(sys, "argv", [])
+    seed = tmp_path / "seed.txt"
+    seed.write_text("mine")
+    options = [] if command == "student" else ["--seed", seed]
+    if command == "exam":
+        options += ["--title", "Midterm 1", "--number", 2]
+    arguments = [command, tmp_path / "out", "01", *options]
+    make(tmp_path, *arguments)
+    make(tmp_path, *arguments)  # the same again is no loss
+    first = {x: x.read_bytes() for x in (tmp_path / "out").iterdir()}
+    changed = min(first)
+    changed.write_text("mine")
+    with pytest.raises(SystemExit, match=f"{changed.name} is there, and diff"):
+        make(tmp_path, *arguments)
+    now = {x: x.read_bytes() for x in (tmp_path / "out").iterdir()}
+    assert now == first | {changed: b"mine"}
+    make(tmp_path, *arguments, "--force")
+    assert changed.read_bytes() == first[changed]
+    if command == "exam":
+        options[options.index("Midterm 1")] = "Midterm/1"
+        with pytest.raises(SystemExit, match="Nothing was written"):
+            make(tmp_path, command, tmp_path / "out", "01", *options)
 
 
 # Progress

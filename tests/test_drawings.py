@@ -7,7 +7,7 @@ import matplotlib as mpl
 import pytest
 
 SHEET = build.FOLDER / "figures" / "sheet.py"
-SCRIPTS = build.scripts([])
+SCRIPTS = build.scripts(build.sources([]))
 
 pytestmark = pytest.mark.backend_free
 

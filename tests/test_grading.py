@@ -4,6 +4,7 @@ Three chapters by default; `COURSE_CHAPTERS=all` tries every one, and
 `COURSE_CHAPTERS="05 11"` those that it names. It needs the extra `teach`.
 """
 
+import copy
 import csv
 import html
 import os
@@ -17,6 +18,7 @@ import assignment
 import build
 import course
 import editions
+import mending
 import nbformat
 import pytest
 
@@ -33,48 +35,75 @@ pytestmark = [
 ]
 
 
-def right(chapter, cells):
+def named(notebook):
+    return {mending.name_of(cell): cell for cell in notebook.cells}
+
+
+def answer_of(exercise, notebook):
+    return named(notebook)[f"exercise-{exercise.number}"]
+
+
+def check_of(exercise, notebook):
+    return named(notebook)[f"exercise-{exercise.number}-check"]
+
+
+def right(chapter, notebook):
     for exercise in chapter.exercises:
-        cell = cells[f"exercise-{exercise.number}"]
+        cell = answer_of(exercise, notebook)
         cell.source = exercise.solution if exercise.code else "An answer."
 
 
-def wrong_in_two(chapter, cells):
-    right(chapter, cells)
+def wrong_in_two(chapter, notebook):
+    right(chapter, notebook)
     for exercise in coded(chapter)[:2]:
         slips = chapter.slips.get(exercise.number)
         answer = slips[0][1] if slips else exercise.stub
-        cells[f"exercise-{exercise.number}"].source = answer
+        answer_of(exercise, notebook).source = answer
 
 
-def endless(chapter, cells):
-    right(chapter, cells)
-    first = coded(chapter)[0]
-    cell = cells[f"exercise-{first.number}"]
+def endless(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
     name = re.search(r"^def (\w+)", cell.source, re.MULTILINE)[1]
     cell.source = f"def {name}(*inputs, **options):{ENDLESS}"
 
 
-def edited_and_fatal(chapter, cells):
-    right(chapter, cells)
-    for exercise in coded(chapter):
-        cells[f"exercise-{exercise.number}-check"].source = "pass"
-    last = coded(chapter)[-1]
-    cells[f"exercise-{last.number}"].source += "\n\nimport os\nos._exit(0)"
+def fatal(chapter, notebook):
+    right(chapter, notebook)
+    edited(chapter, notebook)
+    last = answer_of(coded(chapter)[-1], notebook)
+    last.source += "\n\nimport os\nos._exit(0)"
 
 
-def edited(chapter, cells):
+def edited(chapter, notebook):
     for exercise in coded(chapter):
-        cells[f"exercise-{exercise.number}-check"].source = "pass"
+        check_of(exercise, notebook).source = "pass"
+
+
+def disordered(chapter, notebook):
+    """A check deleted, an answer split, a check copied, an answer deleted."""
+    right(chapter, notebook)
+    first, second, *_, last = coded(chapter)
+    cells = notebook.cells
+    cells.remove(check_of(first, notebook))
+    cells.remove(answer_of(last, notebook))
+    answer, check = answer_of(second, notebook), check_of(second, notebook)
+    for cell, lines in ((answer, 2), (check, 1)):
+        again = copy.deepcopy(cell)
+        again["id"] = f"again-{lines}"
+        again.source = "\n".join(cell.source.split("\n")[lines:])
+        cells.insert(cells.index(cell) + 1, again)
+    answer.source = "\n".join(answer.source.split("\n")[:2])
 
 
 STUDENTS = {
     "right": right,
-    "Ada Untouched": lambda chapter, cells: None,  # a name with a space
+    "Ada Untouched": lambda chapter, notebook: None,  # a name with a space
     "wrong": wrong_in_two,
     "endless": endless,
-    "fatal": edited_and_fatal,
+    "fatal": fatal,
     "edited": edited,
+    "disordered": disordered,
 }
 
 
@@ -86,14 +115,9 @@ def hand_in(course, chapter, student, change):
     name = assignment.name_of(chapter)
     path = Path(name) / f"{name}.ipynb"
     notebook = nbformat.read(course / "release" / path, 4)
-    cells = {
-        c.metadata.nbgrader.grade_id: c
-        for c in notebook.cells
-        if "nbgrader" in c.metadata
-    }
-    change(chapter, cells)
+    change(chapter, notebook)
     handed_in = course / "submitted" / student / path
-    handed_in.parent.mkdir(parents=True)
+    handed_in.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, handed_in)
 
 
@@ -108,51 +132,79 @@ def graded(request, tmp_path_factory):
     assert grading.nbgrader(course, 120, *options) == 0
     for student, change in STUDENTS.items():
         hand_in(course, chapter, student, change)
+    before = {x: x.read_bytes() for x in course.glob("submitted/*/*/*")}
     rows = grading.grade(course, name, limit=600)
+    after = {x: x.read_bytes() for x in course.glob("submitted/*/*/*")}
+    assert after == before
     return course, chapter, {row["student"]: row for row in rows}
 
 
+def exported(course):
+    """The points of each student in `grades.csv`."""
+    with (course / "grades.csv").open() as file:
+        return {
+            x["student_id"]: float(x["score"]) for x in csv.DictReader(file)
+        }
+
+
+def page_of(course, chapter, student):
+    """What a page of feedback shows."""
+    name = assignment.name_of(chapter)
+    page = course / "feedback" / student / name / f"{name}.html"
+    return html.unescape(re.sub(r"<[^>]*>", "", page.read_text("utf-8")))
+
+
 def test_each_gets_the_points_of_what_is_right(graded):
-    _, chapter, rows = graded
+    course, chapter, rows = graded
     points = [x.points for x in coded(chapter)]
     assert rows.keys() == STUDENTS.keys()
     assert {row["of checked"] for row in rows.values()} == {sum(points)}
-    assert {name: row["checked"] for name, row in rows.items()} == {
+    wanted = {
         "right": sum(points),
         "Ada Untouched": 0,
         "wrong": sum(points[2:]),
         "endless": sum(points[1:]),
         "fatal": 0,
         "edited": 0,
+        "disordered": sum(points[:-1]),
     }
+    assert {name: row["checked"] for name, row in rows.items()} == wanted
+    assert exported(course) == wanted
 
 
 def test_the_report_says_what_is_left_to_do(graded):
     course, chapter, rows = graded
+    first, second, *_, last = (x.number for x in coded(chapter))
     assert "ended the process" in rows["fatal"]["note"]
+    waits = "Answers in words wait for a reader."
     words = any(not x.code for x in chapter.exercises)
-    assert bool(rows["right"]["note"]) == words
+    assert rows["right"]["note"] == waits * words
+    assert (waits in rows["fatal"]["note"]) == words
     assert rows["Ada Untouched"]["note"] == ""
+    assert f"check of exercise {first} was changed" in rows["edited"]["note"]
+    for sentence in (
+        f"The check of exercise {first} was missing, and was put back.",
+        f"The answer of exercise {second} was in 2 cells, which are one now.",
+        f"The check of exercise {second} was there 2 times.",
+        f"The answer of exercise {last} was missing.",
+    ):
+        assert sentence in rows["disordered"]["note"]
+        assert sentence in page_of(course, chapter, "disordered")
     with (course / f"report_{assignment.name_of(chapter)}.csv").open() as file:
         assert [x["student"] for x in csv.DictReader(file)] == sorted(rows)
-    with (course / "grades.csv").open() as file:
-        exported = {x["student_id"]: x for x in csv.DictReader(file)}
-    assert float(exported["right"]["score"]) == rows["right"]["checked"]
-    assert float(exported["fatal"]["score"]) == 0
 
 
 def test_everybody_gets_a_page_of_feedback(graded):
     course, chapter, rows = graded
-    name = assignment.name_of(chapter)
-    page = f"{name}/{name}.html"
-    pages = {x: (course / "feedback" / x / page).read_text() for x in rows}
+    pages = {x: page_of(course, chapter, x) for x in rows}
     assert "os._exit(0)" in pages["fatal"]
-    assert "0 points" in pages["fatal"]
+    assert "The checks gave 0 points." in pages["fatal"]
     # A check of an exercise whose answers loop has a limit of its own.
     assert re.search("CellTimeoutError|did not end within", pages["endless"])
     raised = re.compile("^AssertionError: ", re.MULTILINE)  # not only written
     assert raised.search(pages["Ada Untouched"])
     assert not raised.search(pages["right"])
+    assert "Before grading" not in pages["right"]
 
 
 def test_feedback_tells_the_message_and_no_secret(graded):
@@ -168,8 +220,7 @@ def test_feedback_tells_the_message_and_no_secret(graded):
         ).read_text()
         assert "HIDDEN" not in page and "hidden_" not in page
         assert not any(seed in page for seed in seeds)
-    wrong = course / "feedback" / "wrong" / name / f"{name}.html"
-    shown = html.unescape(re.sub(r"<[^>]*>", "", wrong.read_text("utf-8")))
+    shown = page_of(course, chapter, "wrong")
     for exercise in (first, second):
         slips = chapter.slips.get(exercise.number, [])[:1]
         slips = [answer for _, answer, _ in slips]
@@ -199,7 +250,7 @@ def test_a_release_holds_no_secret(graded):
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_edition_for_students_runs_from_top_to_bottom(source, tmp_path):
-    course.write_edition("student", tmp_path, source)
+    editions.save(course.edition_files("student", tmp_path, source))
     for name in ("conftest.py", "sanitize.cfg"):
         shutil.copy(build.FOLDER / name, tmp_path)
     options = "-q --nbval --nbval-current-env --nbval-cell-timeout 600"
@@ -233,19 +284,116 @@ def test_the_names_of_moodle_and_canvas_are_understood(name):
 
 def test_what_cannot_be_read_is_named(tmp_path):
     name = "06_exercises"
-    folder = tmp_path / "submitted" / "x" / name
-    folder.mkdir(parents=True)
-    (folder / "mine.ipynb").write_text("{}")
-    explained = grading.explain(tmp_path, name, "x", 1, 9)
-    assert explained == (
-        "06_exercises.ipynb is missing. Found: mine.ipynb.",
-        "",
-    )
-    (folder / f"{name}.ipynb").write_text("no json")
-    said, _ = grading.explain(tmp_path, name, "x", 1, 9)
-    assert said.startswith("the file is no notebook (")
-    said, _ = grading.explain(tmp_path, name, "x", None, 9)
+    release = editions.notebook([editions.prose("# Exercises")])
+    (tmp_path / "mine.ipynb").write_text("{}")
+    for text, said in (
+        (None, "06_exercises.ipynb is missing. Found: mine.ipynb."),
+        ("no json", "the file is no notebook (NotJSONError)."),
+        ('{"cells": [1], "nbformat": 4, "metadata": {}}', "the file is no"),
+        ('{"nbformat": 4, "nbformat_minor": 5}', "the file is no notebook"),
+    ):
+        if text is not None:
+            (tmp_path / f"{name}.ipynb").write_text(text)
+        read = grading.read_submission(tmp_path, name, release)
+        assert read[:2] == (release, []) and read[2].startswith(said)
+    said, _ = grading.explain(release, tmp_path, None, 9)
     assert said == "it took more than 9 seconds in all."
+
+
+def give(course, chapter, student, exercise, points):
+    """Points and a comment, as nbgrader's page for reading gives them."""
+    name = assignment.name_of(chapter)
+    cell = f"exercise-{exercise.number}"
+    with grading.gradebook_of(course) as gradebook:
+        grade = gradebook.find_grade(cell, name, name, student)
+        grade.manual_score, grade.needs_manual_grade = points, False
+        comment = gradebook.find_comment(cell, name, name, student)
+        comment.manual_comment = f"{points} points for this."
+        gradebook.db.commit()
+
+
+@pytest.mark.parametrize("graded", SOURCES[:1], indirect=True)
+def test_a_second_hand_in_forgets_the_first_and_keeps_what_was_read(graded):
+    """Report, grades and feedback agree, whatever was handed in and read."""
+    course, chapter, first = graded
+    name = assignment.name_of(chapter)
+    words = [x for x in chapter.exercises if not x.code]
+    full = sum(x.points for x in coded(chapter))
+
+    def grade(*students):
+        rows = grading.grade(course, name, 600, students)
+        assert [row["student"] for row in rows] == sorted(STUDENTS)
+        assert exported(course) == {
+            row["student"]: row["checked"] + row["read"] for row in rows
+        }
+        return {row["student"]: row for row in rows}
+
+    def new_answer(chapter, notebook):
+        right(chapter, notebook)
+        answer_of(words[1], notebook).source = "Another answer."
+
+    def new_and_fatal(chapter, notebook):
+        fatal(chapter, notebook)
+        answer_of(words[1], notebook).source = "Another answer."
+
+    give(course, chapter, "right", words[0], 7)
+    give(course, chapter, "right", words[1], 4)
+    rows = grade()  # nobody: only what was read
+    assert (rows["right"]["read"], rows["right"]["note"]) == (11, "")
+    assert "4 points for this." in page_of(course, chapter, "right")
+
+    hand_in(course, chapter, "right", new_and_fatal)
+    hand_in(course, chapter, "wrong", right)
+    hand_in(course, chapter, "disordered", lambda *_: None)
+    page = f"submitted/disordered/{name}/{name}.ipynb"
+    (course / page).write_text("no notebook")
+    rows = grade("right", "wrong", "disordered")
+    assert (rows["right"]["checked"], rows["right"]["read"]) == (0, 7)
+    assert "ended the process" in rows["right"]["note"]
+    assert "wait for a reader" in rows["right"]["note"]
+    shown = page_of(course, chapter, "right")
+    assert "7 points for this." in shown and "4 points" not in shown
+    assert "Another answer." in shown  # and can be read
+    assert rows["wrong"]["checked"] == full
+    assert rows["disordered"]["checked"] == 0
+    assert "the file is no notebook" in rows["disordered"]["note"]
+    assert "no notebook" in page_of(course, chapter, "disordered")
+    for student in ("Ada Untouched", "endless", "fatal", "edited"):
+        assert rows[student] == first[student]
+
+    hand_in(course, chapter, "right", new_answer)
+    rows = grade("right")
+    assert (rows["right"]["checked"], rows["right"]["read"]) == (full, 7)
+    assert rows["right"]["note"] == "Answers in words wait for a reader."
+    with grading.gradebook_of(course) as gradebook:
+        unread = [
+            grade.name
+            for grade in grading.entries(gradebook, name, "right", "grades")
+            if grade.needs_manual_grade
+        ]
+    assert unread == [f"exercise-{words[1].number}"]
+    assert not list(course.glob("mended-*"))
+
+
+@pytest.mark.parametrize("graded", SOURCES[:1], indirect=True)
+def test_a_step_that_nbgrader_fails_to_do_is_said(graded):
+    course, chapter, _ = graded
+    config = course / "nbgrader_config.py"
+    broken = '\nc.GenerateFeedback.preprocessors = ["not.there"]\n'
+    config.write_text(config.read_text("utf-8") + broken, "utf-8")
+    (course / "grades.csv").unlink()
+    (course / "grades.csv").mkdir()
+    with pytest.raises(RuntimeError, match="to generate_feedback, export. The"):
+        grading.grade(course, assignment.name_of(chapter), students=[])
+
+
+def test_who_handed_in_nothing_and_what_was_not_released_is_named(tmp_path):
+    (tmp_path / "submitted" / "ada" / "06_x").mkdir(parents=True)
+    with pytest.raises(ValueError, match="^bob handed in nothing. .*: ada.$"):
+        grading.grade(tmp_path, "06_x", students=["ada", "bob"])
+    with pytest.raises(ValueError, match="`nbgrader generate_assignment 06_x"):
+        grading.grade(tmp_path, "06_x")
+    assert not (tmp_path / "gradebook.db").exists()
 
 
 def test_a_course_without_submissions_is_named(tmp_path):

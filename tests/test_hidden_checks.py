@@ -6,6 +6,7 @@ keeps, and compares with `solved`, what the reference solution defines.
 """
 
 import ast
+from contextlib import suppress
 from functools import partial
 import hashlib
 import re
@@ -222,6 +223,58 @@ def contents(value):
     if isinstance(value, (bool, int, float, np.generic)):
         return repr(value).encode()
     return type(value).__name__.encode()
+
+
+@each_exercise
+def test_the_first_question_has_a_size_that_was_not_shown(chapter, exercise):
+    """Or a table of what the visible check asks for would pass some seeds."""
+    shown, first = [], []
+    names = answered(chapter, exercise.solution)
+    for name in defined(exercise.solution):
+        names[name] = asks(names[name], shown)
+    with suppress(AssertionError):  # of a check that counts memory
+        exec("\n\n".join(exercise.checks), names)
+    reference = answered(chapter, exercise.solution)
+    builds_models = chapter.number in ("08", "15", "25")  # a second a seed
+    for seed in range(10 if builds_models else 40):
+        names = reference | {"rng": np.random.default_rng(seed)}
+        names["solved"] = SimpleNamespace(**reference)
+        for name in defined(exercise.solution):
+            names[name] = asks(reference[name], first, only=True)
+        with pytest.raises(Asked):
+            exec(exercise.hidden, names)
+    assert first and shown
+    drawn = {repr(size) for size in first}
+    if len(drawn) > 1:  # else the numbers are drawn, and not the sizes
+        assert not drawn & {repr(size) for size in shown}
+
+
+class Asked(Exception):
+    """A function was called; what it answers does not matter."""
+
+
+def asks(function, sizes, only=False):
+    """A function that notes the sizes of its arguments, and may stop then."""
+
+    def asked(*arguments, **options):
+        sizes.append([size(x) for x in [*arguments, *options.values()]])
+        if only:
+            raise Asked
+        return function(*arguments, **options)
+
+    return asked
+
+
+def size(value):
+    """The shape of an array of real numbers; anything discrete as it is."""
+    if isinstance(value, keras.layers.Layer):
+        return [tuple(weight.shape) for weight in value.weights]
+    if isinstance(value, (list, tuple)):
+        return [size(x) for x in value]
+    if hasattr(value, "dtype") and np.ndim(value):
+        whole = isinstance(value, np.ndarray) and value.dtype.kind in "iub"
+        return value.tolist() if whole else tuple(value.shape)
+    return None if callable(value) else value
 
 
 @each_chapter

@@ -1,0 +1,272 @@
+"""What students do to the cells of an assignment, and what is made of it."""
+
+import copy
+
+import editions
+import mending
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.backend_free
+
+
+def cell(name, kind, source, **flags):
+    entry = {"grade_id": name, "schema_version": 3, "task": False}
+    entry |= {"grade": False, "solution": False, "locked": False} | flags
+    make = editions.code if kind == "code" else editions.prose
+    return make(source, nbgrader=entry)
+
+
+SETUP, TEXT_1, CODE_1, CHECK_1, TEXT_2, WORDS_2, ROOM, TEXT_3, CODE_3, CHECK_3 \
+    = range(1, 11)  # fmt: skip
+STUB = "def f(x):\n    ...  # your code"
+RIGHT = 'def f(x):\n    """Twice."""\n    return 2 * x'
+TEXT = "### Exercise 1\n\nLet f double a number."
+CHECK = "assert f(2) == 4\nassert f(3) == 6"
+
+
+def release():
+    return editions.notebook(
+        [
+            editions.prose("# Exercises"),
+            cell("setup", "code", "import math", locked=True),
+            cell("exercise-1-text", "prose", TEXT, locked=True),
+            cell("exercise-1", "code", STUB, solution=True),
+            cell("exercise-1-check", "code", CHECK, grade=True, locked=True),
+            cell("exercise-2-text", "prose", "### Exercise 2", locked=True),
+            cell("exercise-2", "prose", "*Yours:*", grade=True, solution=True),
+            editions.code("# If your answer needs code, write it here."),
+            cell("exercise-3-text", "prose", "### Exercise 3", locked=True),
+            cell("exercise-3", "code", "g = ...", solution=True),
+            cell("exercise-3-check", "code", "assert g", grade=True),
+        ]
+    )
+
+
+def answered():
+    """The release, as a student would hand it in who changes nothing else."""
+    notebook = release()
+    notebook.cells[CODE_1].source = RIGHT
+    notebook.cells[WORDS_2].source = "Because."
+    notebook.cells[CODE_3].source = "g = 1"
+    return notebook
+
+
+def delete(*places):
+    def change(cells):
+        for place in sorted(places, reverse=True):
+            del cells[place]
+
+    return change
+
+
+def copied(place, source=None, to=None):
+    def change(cells):
+        again = copy.deepcopy(cells[place])
+        again.source = again.source if source is None else source
+        cells.insert(place + 1 if to is None else to, again)
+
+    return change
+
+
+def split(place, line):
+    def change(cells):
+        lines = cells[place].source.split("\n")
+        cells[place].source = "\n".join(lines[:line])
+        copied(place, "\n".join(lines[line:]))(cells)
+
+    return change
+
+
+def merged(into, *others):
+    """Cells merged as JupyterLab does: one has its name and type left."""
+
+    def change(cells):
+        places = sorted([into, *others])
+        cells[into].source = "\n\n".join(cells[x].source for x in places)
+        delete(*others)(cells)
+
+    return change
+
+
+def moved(place, to):
+    def change(cells):
+        cells.insert(to, cells.pop(place))
+
+    return change
+
+
+def unnamed(*places):
+    """Cells deleted, and what they held written into new ones."""
+
+    def change(cells):
+        for place in places:
+            cells[place].metadata.pop("nbgrader")
+
+    return change
+
+
+def edited(place, source):
+    def change(cells):
+        cells[place].source = source
+
+    return change
+
+
+def both(first, second):
+    def change(cells):
+        first(cells)
+        second(cells)
+
+    return change
+
+
+# What is done, what is said of it.
+HARMLESS = {
+    "nothing": (lambda cells: None, ""),
+    "setup deleted": (delete(SETUP), "The cell of imports was missing"),
+    "text deleted": (delete(TEXT_1), "The text of exercise 1 was missing"),
+    "check deleted": (delete(CHECK_1), "The check of exercise 1 was missing"),
+    "last deleted": (delete(CHECK_3), "The check of exercise 3 was missing"),
+    "check emptied": (edited(CHECK_1, "pass"), "exercise 1 was changed"),
+    "check copied": (copied(CHECK_1), "The check of exercise 1 was there 2"),
+    "check split": (split(CHECK_1, 1), "The check of exercise 1 was there 2"),
+    "text copied to the end": (copied(TEXT_1, to=11), "exercise 1 was there 2"),
+    "answer copied": (copied(CODE_1), "answer of exercise 1 was in 2 cells"),
+    "answer split": (split(CODE_1, 2), "answer of exercise 1 was in 2 cells"),
+    "answer below its stub": (
+        both(edited(CODE_1, STUB), copied(CODE_1, RIGHT)),
+        "answer of exercise 1 was in 2 cells",
+    ),
+    "stub below its answer": (copied(CODE_1, STUB), "was in 2 cells"),
+    "a second attempt": (
+        both(edited(CODE_1, "def f(x:"), copied(CODE_1, RIGHT, to=CHECK_1 + 1)),
+        "answer of exercise 1 was in 2 cells",
+    ),
+    "answer deleted and rewritten": (
+        unnamed(CODE_1),
+        "The answer of exercise 1 was missing. What stood in its place was",
+    ),
+    "words deleted and rewritten": (
+        unnamed(WORDS_2),
+        "The answer of exercise 2 was missing. What stood in its place was",
+    ),
+    "answer after its check": (
+        moved(CODE_1, CHECK_1),
+        "The check of exercise 1 stood too early",
+    ),
+    "exercises in another order": (
+        both(moved(TEXT_3, 1), both(moved(CODE_3, 2), moved(CHECK_3, 3))),
+        "The text of exercise 3 stood too early",
+    ),
+    "check merged into its answer": (
+        merged(CODE_1, CHECK_1),
+        "The check of exercise 1 was missing",
+    ),
+    "answer merged into its check": (
+        merged(CHECK_1, CODE_1),
+        "The answer of exercise 1 was missing. What stood in its place was",
+    ),
+    "answer merged into its text": (
+        merged(TEXT_1, CODE_1),
+        "The answer of exercise 1 was missing. What stood in its place was",
+    ),
+    "text merged into its answer": (
+        merged(CODE_1, TEXT_1),
+        "The text of exercise 1 was missing",
+    ),
+    "all names lost": (unnamed(*range(1, 7), *range(8, 11)), "was missing"),
+    "metadata spoilt": (
+        lambda cells: cells[CHECK_1].metadata.nbgrader.update(
+            {"points": 99, "locked": False, "schema_version": 0}
+        ),
+        "",
+    ),
+    "a name of another assignment": (
+        lambda cells: cells.insert(
+            3, cell("exercise-9", "code", "1", solution=True)
+        ),
+        "",
+    ),
+    "a name that is no name": (
+        lambda cells: cells[0].metadata.update(nbgrader="x"),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HARMLESS)
+def test_a_right_submission_stays_right_whatever_became_of_its_cells(case):
+    change, sentence = HARMLESS[case]
+    handed_in = answered()
+    change(handed_in.cells)
+    before = copy.deepcopy(handed_in)
+    mended, said = mending.mend(handed_in, release())
+    assert handed_in == before
+    nbformat.validate(mended)
+    names = [mending.name_of(x) for x in mended.cells]
+    given = {mending.name_of(x): x for x in release().cells}
+    assert [x for x in names if x] == [x for x in given if x]
+    for made in mended.cells:
+        name = mending.name_of(made)
+        if name:
+            assert made.metadata == given[name].metadata
+            assert made.cell_type == given[name].cell_type
+            if mending.is_locked(given[name]):
+                assert made.source == given[name].source
+    by_name = dict(zip(names, mended.cells, strict=True))
+    assert by_name["exercise-2"].source == "Because."
+    run = {}
+    for made in mended.cells:
+        if made.cell_type == "code" and made.metadata.get("nbgrader"):
+            exec(made.source, run)
+    wrote = [made.source.count("return 2 * x") for made in mended.cells]
+    assert sum(wrote) == 1
+    assert bool(said) == bool(sentence)
+    assert sentence in " ".join(said)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "stub"),
+    [
+        (delete(CODE_1), "exercise-1", STUB),
+        (delete(WORDS_2), "exercise-2", "*Yours:*"),
+        (both(delete(CODE_1), delete(TEXT_1)), "exercise-1", STUB),
+        (both(delete(WORDS_2), delete(TEXT_2)), "exercise-2", "*Yours:*"),
+    ],
+)
+def test_an_answer_that_is_gone_costs_its_exercise_only(change, name, stub):
+    handed_in = answered()
+    change(handed_in.cells)
+    mended, said = mending.mend(handed_in, release())
+    sources = {mending.name_of(x): x.source for x in mended.cells}
+    wanted = {mending.name_of(x): x.source for x in answered().cells}
+    assert sources == wanted | {name: stub}
+    assert "was missing. Nothing was taken for it." in " ".join(said)
+
+
+def test_cells_of_the_student_stay_where_they_helped():
+    handed_in = answered()
+    own = [editions.code(f"helper_{i} = {i}") for i in range(3)]
+    handed_in.cells.insert(CHECK_1, own[0])  # between the answer and its check
+    handed_in.cells.insert(1, own[1])
+    again = copy.deepcopy(handed_in.cells[CHECK_1 + 2])  # a copy made use of
+    again.source = own[2].source
+    handed_in.cells.append(again)
+    mended, _ = mending.mend(handed_in, release())
+    sources = [x.source for x in mended.cells]
+    assert sources.count(CHECK) == 1
+    for x in own:
+        assert sources.count(x.source) == 1
+    assert sources.index("helper_1 = 1") == 1
+    assert sources[sources.index("helper_0 = 0") + 1] == CHECK
+    assert sources[-1] == "helper_2 = 2"
+
+
+def test_a_picture_in_an_answer_is_kept():
+    handed_in = answered()
+    picture = {"a.png": {"image/png": "iVBORw0KGgo="}}
+    handed_in.cells[WORDS_2].attachments = picture
+    mended, _ = mending.mend(handed_in, release())
+    by_name = {mending.name_of(x): x for x in mended.cells}
+    assert by_name["exercise-2"].attachments == picture
