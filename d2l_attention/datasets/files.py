@@ -10,7 +10,12 @@ from pathlib import Path
 import re
 import unicodedata
 
-from d2l_attention.datasets.lines import DataError, read_lines
+from d2l_attention.datasets.lines import (
+    MAX_LINE,
+    DataError,
+    read_lines,
+    some_of,
+)
 import regex
 
 # name → (address, checksum). manythings.org serves only its newest edition.
@@ -88,7 +93,8 @@ def read_pairs(
     numbered = columns is None and not are_two(path)
     for number, line, cells in _rows(path, columns):
         pair = tuple(map(spell, cells))
-        if len(pair) == 2 and all(pair) and "\0" not in line:
+        usable = len(line) <= MAX_LINE and "\0" not in line
+        if usable and len(pair) == 2 and all(pair):
             pairs.append(pair)
             numbered &= line.count("\t") > 1 and pair[0].isdecimal()
         elif line.strip():
@@ -237,8 +243,7 @@ def _report_bad_lines(path, bad, first, num_good, max_bad_share, columns):
             raise DataError(f"{name} is empty.")
         return
     total = num_good + len(bad)
-    some = ", ".join(map(str, bad[:5]))
-    some += " …" if len(bad) > 5 else ""
+    some = some_of(bad)
     message = f"{name}: {len(bad)} of {total} lines are not pairs (line {some})"
     if len(bad) > max_bad_share * total:
         needed = "text in both files"
