@@ -4,7 +4,9 @@ import gzip
 import warnings
 import zipfile
 
+from d2l_attention.datasets import SubwordVectorizer, ids_to_text
 from d2l_attention.datasets.files import DataError, read_pairs
+from d2l_attention.heatmaps import read_pharaoh
 import pytest
 
 pytestmark = pytest.mark.backend_free
@@ -133,3 +135,20 @@ def test_a_line_of_any_length_has_its_own_end(tmp_path):
             read_pairs(path)
         with pytest.warns(UserWarning, match=r"1 of 2 .*\(line 1\)"):
             assert read_pairs(path, max_bad_share=0.5) == [("go", "va")]
+
+
+@pytest.mark.parametrize("mark", ["\n", *SEPARATORS], ids=ascii)
+def test_what_a_model_writes_is_a_single_line(mark):
+    """Its pieces can be the bytes of any mark."""
+    pieces = SubwordVectorizer.learn(["the cat sleeps"] * 10, 300)
+    ids = {piece: i for i, piece in enumerate(pieces.get_vocabulary())}
+    word = [ids[piece] for piece in pieces.tokenize("cat")]
+    inside = [ids[f"<0x{byte:02X}>"] for byte in mark.encode()]
+    row = [*inside, *word, *inside, *word, *inside, ids["[end]"], 0]
+    assert ids_to_text([row], pieces) == ["cat cat"]
+
+
+@pytest.mark.parametrize("mark", SEPARATORS, ids=ascii)
+def test_a_mark_among_alignments_moves_no_line(mark, tmp_path):
+    path = write(tmp_path / "gold.txt", f"0-0{mark}1-1\n\n2-2\r\n")
+    assert read_pharaoh(path) == [{(0, 0), (1, 1)}, set(), {(2, 2)}]

@@ -204,6 +204,17 @@ def test_a_line_that_is_refused_does_not_end_the_others(translate_lines):
     assert "Line 4 is not UTF-8." in err
 
 
+def test_a_carriage_return_in_a_line_is_a_space_and_named(translate_lines):
+    content = b"the\rcat\r\nthe cat\n" + b"cup\r" * 900
+    status, out, err, _ = translate_lines(content)
+    assert out[0] == out[1] != "" and out[2] == ""
+    first, second, refused = err.splitlines()
+    assert first.startswith("Line 1 holds a carriage return")
+    assert second.startswith("Line 3 holds a carriage return")
+    assert refused.startswith("Line 3: A text must have 1 to 8 tokens.")
+    assert status == 2 and len(refused) < 200
+
+
 def test_the_lines_of_a_file_are_translated_in_batches(translate_lines):
     lines = b"the cat\nI see you\n" * 5000  # more than is read at once
     status, out, err, sizes = translate_lines(lines)
