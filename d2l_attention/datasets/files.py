@@ -16,6 +16,7 @@ from d2l_attention.datasets.lines import (
     read_lines,
     some_of,
 )
+from d2l_attention.datasets.spreadsheets import plain_rows, spreadsheet_rows
 import regex
 
 # name → (address, checksum). manythings.org serves only its newest edition.
@@ -59,7 +60,12 @@ def clean(text):
 
 
 def read_pairs(
-    path, max_bad_share=0.01, columns=None, raw=False, reverse=False
+    path,
+    max_bad_share=0.01,
+    columns=None,
+    raw=False,
+    reverse=False,
+    spreadsheet=False,
 ):
     """Read the pairs of a tab-separated file.
 
@@ -77,6 +83,8 @@ def read_pairs(
         raw: Whether to return the text as people wrote it, with single
             spaces.
         reverse: Whether source and target change places, of one file or two.
+        spreadsheet: Whether to take away the quotes that a spreadsheet puts
+            around cells; a cell may then be broken over lines.
 
     Returns:
         List of `(source, target)`, normalized unless `raw`.
@@ -91,7 +99,7 @@ def read_pairs(
     pairs, bad, bad_line = [], [], ""
     spell = clean if raw else normalize
     numbered = columns is None and not are_two(path)
-    for number, line, cells in _rows(path, columns):
+    for number, line, cells in _rows(path, columns, spreadsheet):
         pair = tuple(map(spell, cells))
         usable = len(line) <= MAX_LINE and "\0" not in line
         if usable and len(pair) == 2 and all(pair):
@@ -100,7 +108,8 @@ def read_pairs(
         elif line.strip():
             bad.append(number)
             bad_line = bad_line or line[:60]
-    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, columns)
+    needed = _needed(path, columns, spreadsheet)
+    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, needed)
     if numbered:
         raise DataError(
             f"The first column of {path} holds only numbers. Say which columns "
@@ -109,12 +118,12 @@ def read_pairs(
     return [pair[::-1] for pair in pairs] if reverse else pairs
 
 
-def _rows(path, columns):
+def _rows(path, columns, spreadsheet):
     """Number and text of each line, and its cells of source and target."""
+    read = spreadsheet_rows if spreadsheet else plain_rows
     if not are_two(path):
         one, two = (x - 1 for x in check_columns(columns))
-        for number, line in read_lines(local(path)):
-            cells = line.split("\t")
+        for number, line, cells in read(read_lines(local(path)), path):
             yield number, line, [cells[i] for i in (one, two) if i < len(cells)]
         return
     if columns is not None:
@@ -122,7 +131,7 @@ def _rows(path, columns):
             f"Two files have no columns to choose. Received: {columns} for "
             f"{named(path)}."
         )
-    source, target = (read_lines(local(one)) for one in path)
+    source, target = (read(read_lines(local(one)), one) for one in path)
     for one, two in itertools.zip_longest(source, target):
         if one is None or two is None:
             ended, last = (
@@ -132,8 +141,8 @@ def _rows(path, columns):
                 f"The lines of {named(path)} do not belong together: {ended} "
                 f"ends before line {last}."
             )
-        cells = [one[1], two[1]]
-        yield one[0], "\t".join(cells), cells
+        cells = [" ".join(row[2]) for row in (one, two)]
+        yield one[0], f"{one[1]}\t{two[1]}", cells
 
 
 def are_two(path):
@@ -233,7 +242,19 @@ def download(name, folder=None, downloads=None):
     return Path(path)
 
 
-def _report_bad_lines(path, bad, first, num_good, max_bad_share, columns):
+def _needed(path, columns, spreadsheet):
+    """What a line needs to be a pair, in a message."""
+    needed = "text in both files"
+    if not are_two(path):
+        one, two = check_columns(columns)
+        needed = f"text in columns {one} and {two}, and tabs between "
+        needed += "columns (not commas)"
+    if spreadsheet:
+        needed += ", and a quote within a cell is doubled"
+    return needed
+
+
+def _report_bad_lines(path, bad, first, num_good, max_bad_share, needed):
     """Warn of the unusable lines, or refuse the file if they are too many."""
     import warnings
 
@@ -246,11 +267,6 @@ def _report_bad_lines(path, bad, first, num_good, max_bad_share, columns):
     some = some_of(bad)
     message = f"{name}: {len(bad)} of {total} lines are not pairs (line {some})"
     if len(bad) > max_bad_share * total:
-        needed = "text in both files"
-        if not are_two(path):
-            one, two = check_columns(columns)
-            needed = f"text in columns {one} and {two}, and tabs between "
-            needed += "columns (not commas)"
         raise DataError(
             f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
             f"needs {needed}. Line {bad[0]} begins with {first!r}."
