@@ -96,21 +96,21 @@ def read_pairs(
             have different numbers of lines.
         FileNotFoundError: If there is no file.
     """
-    pairs, bad, bad_line = [], [], ""
+    pairs, bad, bad_line, num_numbers = [], [], "", 0
     spell = clean if raw else normalize
-    numbered = columns is None and not are_two(path)
     for number, line, cells in _rows(path, columns, spreadsheet):
         pair = tuple(map(spell, cells))
         usable = len(line) <= MAX_LINE and "\0" not in line
         if usable and len(pair) == 2 and all(pair):
             pairs.append(pair)
-            numbered &= line.count("\t") > 1 and pair[0].isdecimal()
+            num_numbers += line.count("\t") > 1 and pair[0].isdecimal()
         elif line.strip():
             bad.append(number)
             bad_line = bad_line or line[:60]
     needed = _needed(path, columns, spreadsheet)
     _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, needed)
-    if numbered:
+    # perhaps under the name of the column
+    if columns is None and 0 < num_numbers >= len(pairs) - (len(pairs) > 2):
         raise DataError(
             f"The first column of {path} holds only numbers. Say which columns "
             "are the sentences, as in `--columns 2,4`."

@@ -115,12 +115,12 @@ def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
 
 def test_a_corpus_of_long_sentences_says_how_long_they_are(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 50)  # 3 tokens
-    message = "^0 diff.*Read: 100 pairs, 100.*100 have more than max_length=2"
+    message = "^0 diff.*ent pairs: 100. 100 have more than max_length=2"
     with pytest.raises(DataError, match=message):
         load_pairs(path, max_length=2, num_validation=40, num_test=5)
     with pytest.raises(DataError) as small:
         load_pairs(path, max_length=3, num_validation=40, num_test=10)
-    assert "Read: 100 pairs" in str(small.value)
+    assert "Different pairs: 100." in str(small.value)
     assert "max_length" not in str(small.value)
 
 
