@@ -34,6 +34,7 @@ DOWNLOADS = {
 _TOKEN = regex.compile(
     r"[[\p{P}--[\p{Pc}'\-‐‑·־׳״]][\p{Han}\u3040-\u30ff]]", regex.VERSION1
 )
+_MARKS_AROUND = regex.compile(r"^[\p{P}\s]+|[\p{P}\s]+$")
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
 
 
@@ -52,6 +53,15 @@ def normalize(text):
     text = unicodedata.normalize("NFC", text).lower().replace("’", "'")
     text = _TOKEN.sub(r" \g<0> ", text)
     return " ".join(_ELISION.sub(r"\1' ", text).split())
+
+
+def without_end_marks(text):
+    """A normalized text without the marks around it, if it has others.
+
+    Texts that are equal then are twins: a model that has learned the one has
+    seen the other.
+    """
+    return _MARKS_AROUND.sub("", text) or text
 
 
 def clean(text):

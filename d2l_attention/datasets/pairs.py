@@ -1,4 +1,4 @@
-"""Split parallel text so that no source is in two splits."""
+"""Split parallel text so that no source is in two splits, nor its twin."""
 
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from d2l_attention.datasets.files import (
     named,
     normalize,
     read_pairs,
+    without_end_marks,
 )
 from d2l_attention.datasets.looks import look_at
 import numpy as np
@@ -56,8 +57,11 @@ def load_pairs(
         num_pairs: Int, number of pairs within `max_length` to use, drawn at
             random; None = all.
         num_validation: Int, number of source sentences for validation.
-        num_test: Int, number of source sentences for the test (without
-            `test_path`), and the largest number for the long test.
+            Sentences that differ
+            only in case and in the marks at their ends count once, and are
+            in one split.
+        num_test: The same for the test (without `test_path`), and the largest
+            number for the long test.
         max_bad_share: Float, share of unusable lines that is tolerated.
         seed: Int, decides which pairs are drawn, and which sentence goes into
             which split.
@@ -88,11 +92,14 @@ def load_pairs(
     if test_path is not None:
         own_columns = None if are_two(test_path) else columns
         test = _read(test_path, own_columns, *options)
-        of_test = {x for x, _ in _by_tokens(test, test_path, verbose)}
+        of_test = {
+            without_end_marks(x)
+            for x, _ in _by_tokens(test, test_path, verbose)
+        }
         others = {
             pair: raw_pair
             for pair, raw_pair in written.items()
-            if pair[0] not in of_test
+            if without_end_marks(pair[0]) not in of_test
         }
         if verbose:
             print(
@@ -170,9 +177,9 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
         rng = np.random.default_rng([seed, num_pairs])
         chosen = rng.choice(len(short), num_pairs, replace=False)
         drawn = [short[i] for i in np.sort(chosen)]
-    twins = {}  # the pairs of each source
+    twins = {}  # the pairs of sources that differ in their end marks only
     for pair in drawn:
-        twins.setdefault(pair[0], []).append(pair)
+        twins.setdefault(without_end_marks(pair[0]), []).append(pair)
     end_test = num_validation + num_test
     if len(twins) <= end_test:
         message = (
@@ -194,7 +201,7 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
     for i in np.flatnonzero(
         (max_length < lengths) & (lengths <= 2 * max_length)
     ):
-        source = pairs[i][0]
+        source = without_end_marks(pairs[i][0])
         if source not in twins:
             long.setdefault(source, pairs[i])
     long = list(long.values())
@@ -211,5 +218,6 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
     return splits, (
         f"{len(pairs) - len(short):,} with more than {max_length} tokens, "
         f"{len(short) - len(drawn):,} not drawn, {further:,} further "
-        "translations of sources that are held back."
+        "translations of sources that are held back (also where only an end "
+        "mark differs)."
     )
