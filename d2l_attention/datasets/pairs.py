@@ -32,8 +32,8 @@ def load_pairs(
     columns=None,
     max_length=16,
     num_pairs=None,
-    num_validation=1000,
-    num_test=1000,
+    num_validation=None,
+    num_test=None,
     max_bad_share=0.01,
     seed=0,
     raw=False,
@@ -56,8 +56,8 @@ def load_pairs(
             test has the pairs above it, up to twice as long.
         num_pairs: Int, number of pairs within `max_length` to use, drawn at
             random; None = all.
-        num_validation: Int, number of source sentences for validation.
-            Sentences that differ
+        num_validation: Int, number of source sentences for validation; None =
+            1,000, or a tenth of fewer than 10,000. Sentences that differ
             only in case and in the marks at their ends count once, and are
             in one split.
         num_test: The same for the test (without `test_path`), and the largest
@@ -180,6 +180,9 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
     twins = {}  # the pairs of sources that differ in their end marks only
     for pair in drawn:
         twins.setdefault(without_end_marks(pair[0]), []).append(pair)
+    share = min(1000, max(1, len(twins) // 10))
+    num_validation = share if num_validation is None else num_validation
+    num_test = share if num_test is None else num_test
     end_test = num_validation + num_test
     if len(twins) <= end_test:
         message = (

@@ -52,14 +52,16 @@ class Corpus:
             for pairs in (self.pairs.train, self.pairs.validation)
         )
         if verbose:
-            self._print_coverage()
+            self._print_coverage(settings.subwords)
         self.seed = settings.seed
         self.batch_size = settings.batch_size
         self.steps_per_epoch = len(self.pairs.train) // self.batch_size
         if self.steps_per_epoch == 0:
+            number = len(self.pairs.train)
             raise RunError(
-                f"The training pairs make no batch of {self.batch_size}. "
-                f"Received: {len(self.pairs.train)} pairs."
+                f"{number:,} pairs to train on make no batch of "
+                f"{self.batch_size}. Take smaller batches, as in --batch-size "
+                f"{1 << number.bit_length() - 1}, or more pairs."
             )
 
     def _vectorizers(self, settings, folder):
@@ -97,6 +99,13 @@ class Corpus:
                 f"most {longest} pieces on a side. A higher --max-length keeps "
                 "the others."
             )
+        uses = ("train on", "validate", "test")
+        for number, use in zip(left[:3], uses, strict=True):
+            if not number:
+                raise RunError(
+                    f"No pair to {use} has at most {longest} pieces on a "
+                    "side. Raise --max-length or --subwords."
+                )
         return Pairs(*splits)
 
     def batches(self, first, last):
@@ -128,7 +137,7 @@ class Corpus:
         order = order[: self.steps_per_epoch * self.batch_size]
         return order.reshape(-1, self.batch_size)
 
-    def _print_coverage(self):
+    def _print_coverage(self, subwords):
         """What the vocabularies hold, and the share of tokens they know."""
         for i, name in enumerate(("source", "target")):
             size = self.vectorizers[i].vocabulary_size()
@@ -141,3 +150,8 @@ class Corpus:
                 f"{known[0]:.1%} of the tokens to train on, and "
                 f"{known[1]:.1%} of those to validate."
             )
+            if subwords and size < subwords:
+                print(
+                    f"It is smaller than --subwords {subwords}, because the "
+                    "text has no more pieces."
+                )

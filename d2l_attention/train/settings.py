@@ -48,8 +48,8 @@ class Settings:
     reverse: bool = False
     max_length: int = 16
     num_pairs: int | None = None
-    num_validation: int = 1000
-    num_test: int = 1000
+    num_validation: int | None = None
+    num_test: int | None = None
     vocab_size: int | None = None
     subwords: int | None = None
     min_frequency: int = 2
@@ -189,8 +189,9 @@ HELP = {
     "reverse": "let source and target change places, in all files",
     "max_length": "longest sentence, in tokens, on either side",
     "num_pairs": "number of pairs to use, drawn at random (default: all)",
-    "num_validation": "source sentences kept for validation",
-    "num_test": "source sentences kept for the test (without --test-corpus)",
+    "num_validation": "source sentences kept for validation (default: 1000, or "
+    "a tenth of fewer than 10000)",
+    "num_test": "the same for the test (without --test-corpus)",
     "vocab_size": "largest number of token ids on either side (default: all)",
     "subwords": "learn pieces of words, at most so many on either side, in "
     "place of words; at least 300, and --min-frequency has no part in it "

@@ -155,6 +155,25 @@ def test_marks_alone_are_sentences_too(tmp_path):
     assert sum(map(len, pairs)) == 5
 
 
+@pytest.mark.parametrize(
+    ("number", "held_out"),
+    [(3, 1), (30, 3), (300, 30), (2000, 200), (9999, 999), (10_500, 1000)],
+)
+def test_a_small_corpus_holds_back_a_tenth(number, held_out, tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", number)
+    pairs = load_pairs(path)
+    assert [len(x) for x in pairs[1:3]] == [held_out, held_out]
+    assert len(pairs.train) == 2 * (number - 2 * held_out)
+    pairs = load_pairs(path, num_validation=1, test_path=path_of_one(tmp_path))
+    assert len(pairs.validation) == len(pairs.test) == 1
+
+
+def path_of_one(folder):
+    path = folder / "test.txt"
+    path.write_text("something else\tautre chose")
+    return path
+
+
 def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 20)
     with pytest.raises(
