@@ -19,7 +19,12 @@ from d2l_attention.train.results import (
     score,
     translations_csv,
 )
-from d2l_attention.train.settings import one_or_two_files, two_columns
+from d2l_attention.train.settings import (
+    HELP,
+    at_least,
+    one_or_two_files,
+    two_columns,
+)
 
 
 @errors_in_a_line
@@ -55,6 +60,15 @@ def main(arguments):
         action="store_true",
         help="let source and target of the file change places",
     )
+    parser.add_argument(
+        "--spreadsheet", action="store_true", help=HELP["spreadsheet"]
+    )
+    parser.add_argument(
+        "--max-bad-share",
+        type=at_least(0.0, float, below=1.0),
+        default=0.01,
+        help=f"{HELP['max_bad_share']} (%(default)s)",
+    )
     add_search_options(parser)
     parser.add_argument(
         "--translations", metavar="FILE", help="write them too, as CSV"
@@ -82,9 +96,11 @@ def _pairs(translator, options):
         return held_out_pairs(options.run)
     pairs = read_pairs(
         options.file,
+        max_bad_share=options.max_bad_share,
         columns=options.columns,
         raw=True,
         reverse=options.reverse,
+        spreadsheet=options.spreadsheet,
     )
     fit = []
     for pair in pairs:

@@ -279,6 +279,7 @@ def _report_bad_lines(path, bad, first, num_good, max_bad_share, needed):
     if len(bad) > max_bad_share * total:
         raise DataError(
             f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
-            f"needs {needed}. Line {bad[0]} begins with {first!r}."
+            f"needs {needed}. Line {bad[0]} begins with {first!r}. Mend them, "
+            "or let --max-bad-share skip more."
         )
     warnings.warn(f"{message}; skipped.", stacklevel=3)

@@ -32,6 +32,8 @@ OF_THE_SPLITS = (
     "test_corpus",
     "columns",
     "reverse",
+    "spreadsheet",
+    "max_bad_share",
     "max_length",
     "num_pairs",
     "num_validation",

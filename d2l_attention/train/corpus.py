@@ -36,6 +36,8 @@ class Corpus:
             test_path=settings.test_corpus,
             columns=settings.columns,
             reverse=settings.reverse,
+            spreadsheet=settings.spreadsheet,
+            max_bad_share=settings.max_bad_share,
             max_length=settings.max_length,
             num_pairs=settings.num_pairs,
             num_validation=settings.num_validation,

@@ -1,5 +1,6 @@
 """What a corpus becomes, by the settings of a run, and what it says then."""
 
+from d2l_attention.datasets import DataError
 from d2l_attention.train.corpus import Corpus
 from d2l_attention.train.run_folder import RunError
 from d2l_attention.train.settings import Settings
@@ -45,6 +46,21 @@ def test_fewer_pieces_than_asked_for_are_told(corpus_of, capsys):
     assert out.count("\nIt is smaller than --subwords 8000, because") == 2
     corpus_of(lines(200), subwords=min(sizes))
     assert "--subwords" not in capsys.readouterr().out
+
+
+def test_the_settings_say_how_a_file_is_read(corpus_of, tmp_path):
+    """The test of one's own, too."""
+    sheet = [line.replace("\t", '"\t"').join('""') for line in lines(40)]
+    own = tmp_path / "test.tsv"
+    own.write_text('"Stop, it is ""late""."\t"Halte."\nbad\nworse')
+    settings = {"test_corpus": str(own), "batch_size": 16, "subwords": 300}
+    with pytest.raises(DataError, match="2 of 3 lines.*--max-bad-share"):
+        corpus_of(sheet, spreadsheet=True, **settings)
+    settings |= {"spreadsheet": True, "max_bad_share": 0.7}
+    with pytest.warns(UserWarning, match="2 of 3 lines"):
+        corpus = corpus_of(sheet, **settings)
+    assert corpus.pairs.test == [('Stop, it is "late".', "Halte.")]
+    assert corpus.pairs.train[0][0].startswith("Go on")
 
 
 @pytest.mark.parametrize("which", ["train", "validation", "test"])

@@ -164,6 +164,15 @@ def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "There is no folder" in err and "Translating" not in err
     assert out == ""
+    sheet = tmp_path / "sheet.tsv"
+    sheet.write_text('"La tasse rouge."\t"The red cup."\nUn chat.\tA cat.\nno')
+    with pytest.warns(UserWarning, match="2 cells .*--spreadsheet"):
+        assert evaluate([str(finished), str(sheet), "--reverse"]) == 2
+    assert "--max-bad-share" in capsys.readouterr().err
+    options = ["--reverse", "--spreadsheet", "--max-bad-share=0.5", *words[2:]]
+    with pytest.warns(UserWarning, match="1 of 3 lines"):
+        quoted, _ = evaluated(capsys, finished, sheet, *options)
+    assert quoted == found
     path.write_text("long\t" + "cup " * 9)
     assert evaluate([str(finished), str(path), "--columns=2,1"]) == 2
     assert "no pair that is short enough" in capsys.readouterr().err
