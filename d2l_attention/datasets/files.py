@@ -10,12 +10,8 @@ from pathlib import Path
 import re
 import unicodedata
 
-from d2l_attention.datasets.lines import (
-    MAX_LINE,
-    DataError,
-    read_lines,
-    some_of,
-)
+from d2l_attention.datasets.bad_lines import SHOWN, report_bad_lines
+from d2l_attention.datasets.lines import MAX_LINE, DataError, read_lines
 from d2l_attention.datasets.spreadsheets import plain_rows, spreadsheet_rows
 import regex
 
@@ -106,7 +102,7 @@ def read_pairs(
             have different numbers of lines.
         FileNotFoundError: If there is no file.
     """
-    pairs, bad, bad_line, num_numbers = [], [], "", 0
+    pairs, bad, first_bad, num_numbers = [], [], [], 0
     spell = clean if raw else normalize
     for number, line, cells in _rows(path, columns, spreadsheet):
         pair = tuple(map(spell, cells))
@@ -116,9 +112,12 @@ def read_pairs(
             num_numbers += line.count("\t") > 1 and pair[0].isdecimal()
         elif line.strip():
             bad.append(number)
-            bad_line = bad_line or line[:60]
+            if len(first_bad) < SHOWN:
+                first_bad.append(line[:200])
     needed = _needed(path, columns, spreadsheet)
-    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, needed)
+    report_bad_lines(
+        named(path), bad, first_bad, len(pairs), max_bad_share, needed
+    )
     # perhaps under the name of the column
     if columns is None and 0 < num_numbers >= len(pairs) - (len(pairs) > 2):
         raise DataError(
@@ -257,29 +256,10 @@ def _needed(path, columns, spreadsheet):
     needed = "text in both files"
     if not are_two(path):
         one, two = check_columns(columns)
-        needed = f"text in columns {one} and {two}, and tabs between "
-        needed += "columns (not commas)"
+        needed = (
+            f"text in columns {one} and {two} (--columns names others), and "
+            "tabs between columns"
+        )
     if spreadsheet:
         needed += ", and a quote within a cell is doubled"
     return needed
-
-
-def _report_bad_lines(path, bad, first, num_good, max_bad_share, needed):
-    """Warn of the unusable lines, or refuse the file if they are too many."""
-    import warnings
-
-    name = named(path)
-    if not bad:
-        if not num_good:
-            raise DataError(f"{name} is empty.")
-        return
-    total = num_good + len(bad)
-    some = some_of(bad)
-    message = f"{name}: {len(bad)} of {total} lines are not pairs (line {some})"
-    if len(bad) > max_bad_share * total:
-        raise DataError(
-            f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
-            f"needs {needed}. Line {bad[0]} begins with {first!r}. Mend them, "
-            "or let --max-bad-share skip more."
-        )
-    warnings.warn(f"{message}; skipped.", stacklevel=3)

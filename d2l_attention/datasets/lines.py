@@ -15,6 +15,27 @@ MAX_BYTES = 500_000_000  # of text; more is refused
 MAX_LINE = 10_000  # characters; a longer line is unusable
 BLOCK = 1 << 16  # characters that are read at once
 
+PAGE = 'the lines of Python in "Other kinds of files" of docs/training.md'
+
+_WORKBOOK = (
+    "is a workbook. Save its sheet as text in UTF-8: with tabs, and name that "
+    f'file with --spreadsheet, or as "CSV UTF-8", of which {PAGE} make tabs.'
+)
+_PACKED = (
+    "is packed. Unpack it, and name the file; .gz and .zip may stay packed."
+)
+_NO_TEXT = {  # what a file begins with
+    b"\xd0\xcf\x11\xe0": _WORKBOOK,  # of Excel, before 2007
+    b"BZh": _PACKED,
+    b"\xfd7zXZ": _PACKED,
+    b"7z\xbc\xaf": _PACKED,
+    b"Rar!": _PACKED,
+    b"(\xb5/\xfd": _PACKED,  # zstd
+    b"%PDF": "is a PDF. Save its sentences as text.",
+}
+_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its first bytes, as surrogates
+_LANGUAGE = re.compile(r"(.*)\.([a-z]{2,3}(?:[_-]\w+)?)")  # as in train.en
+_FORMAT = re.compile(r".*\.(xml|tmx|ids|txt|tsv|csv|md|pdf)")
 _NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
 
 
@@ -36,6 +57,11 @@ def read_lines(path):
     with path.open("rb") as file, _unpacked(file, path) as content:
         blocks = _blocks(file, content, path)
         first = next(blocks, "")
+        if first[:2] in _UTF_16 or first.count("\0") > len(first) / 8:
+            raise DataError(
+                f"{path} is UTF-16, or no text. For UTF-16, {PAGE} save it as "
+                "UTF-8."
+            )
         mac = "\r" in first[:-1] and "\n" not in first
         lines = _split(itertools.chain([first], blocks), "\n\r"[mac], path)
         number, outside, strays = 0, 0, []
@@ -125,7 +151,10 @@ def _split(blocks, end, path):
 @contextmanager
 def _unpacked(file, path):
     """The content of an open file, or of the one text in an archive."""
-    start = file.read(4)
+    start = file.read(8)
+    for beginning, what in _NO_TEXT.items():
+        if start.startswith(beginning):
+            raise DataError(f"{path} {what}")
     file.seek(0)
     packed = zipfile.is_zipfile(file)
     file.seek(0)
@@ -167,9 +196,22 @@ def _text_in(archive, path):
         if name.endswith((".txt", ".tsv"))
         and not _NOTE.match(PurePosixPath(name).name)
     ]
-    if len(texts) != 1:
-        raise DataError(
-            f"{path} must hold one .txt or .tsv file. Received: {names}. "
-            "Unpack it, and name the file."
-        )
-    return texts[0]
+    if len(texts) == 1:
+        return texts[0]
+    if "xl/workbook.xml" in names or "content.xml" in names:
+        raise DataError(f"{path} {_WORKBOOK}")
+    stems = {}
+    for name in names:
+        if not _FORMAT.fullmatch(name) and (of := _LANGUAGE.fullmatch(name)):
+            stems.setdefault(of[1], []).append(name)
+    for aligned in stems.values():
+        if len(aligned) == 2:
+            raise DataError(
+                f"{path} holds two files with aligned lines. Unpack it, and "
+                f"name both: --corpus {','.join(aligned)}."
+            )
+    some = f"{', '.join(names[:5])}{', …' * (len(names) > 5)}"
+    raise DataError(
+        f"{path} must hold one .txt or .tsv file. Received: {some}. Unpack it, "
+        "and name the file."
+    )
