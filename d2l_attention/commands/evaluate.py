@@ -12,13 +12,20 @@ from d2l_attention.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.datasets.files import named, read_pairs
+from d2l_attention.datasets.files import (
+    named,
+    normalize,
+    read_pairs,
+    without_end_marks,
+)
 from d2l_attention.train.results import (
     held_out_pairs,
     load_run,
     score,
+    trained_sources,
     translations_csv,
 )
+from d2l_attention.train.run_folder import RunError
 from d2l_attention.train.settings import (
     HELP,
     at_least,
@@ -118,4 +125,24 @@ def _pairs(translator, options):
     if not fit:
         name = named(options.file)
         raise ValueError(f"{name} has no pair that is short enough.")
+    _warn_of_trained(options.run, fit)
     return fit
+
+
+def _warn_of_trained(run, pairs):
+    """Count the pairs whose source the run has learned."""
+    try:
+        trained = trained_sources(run)
+    except (OSError, ValueError, RunError) as error:
+        print(
+            f"Whether the run was trained on these pairs is not known: {error}",
+            file=sys.stderr,
+        )
+        return
+    number = sum(without_end_marks(normalize(x)) in trained for x, _ in pairs)
+    if number:
+        print(
+            f"The run was trained on {number:,} of these {len(pairs):,} "
+            "sources (case and end marks apart), so the scores are too high.",
+            file=sys.stderr,
+        )

@@ -165,6 +165,8 @@ def local(path):
         return download(str(path).removeprefix("download:"))
     if Path(path).is_dir():
         raise DataError(f"{path} is a folder. Name the file in it.")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no file {path}.")
     return Path(path)
 
 

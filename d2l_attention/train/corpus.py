@@ -15,6 +15,25 @@ import numpy as np
 UNKNOWN = 1  # the id of `[UNK]`
 
 
+def read_splits(settings, verbose=0):
+    """The `Pairs` of the corpus of a run, as `load_pairs` returns them."""
+    return load_pairs(
+        settings.corpus,
+        test_path=settings.test_corpus,
+        columns=settings.columns,
+        reverse=settings.reverse,
+        spreadsheet=settings.spreadsheet,
+        max_bad_share=settings.max_bad_share,
+        max_length=settings.max_length,
+        num_pairs=settings.num_pairs,
+        num_validation=settings.num_validation,
+        num_test=settings.num_test,
+        seed=settings.seed,
+        raw=bool(settings.subwords),
+        verbose=verbose,
+    )
+
+
 class Corpus:
     """The splits of a corpus as ids, its vocabularies and its batches.
 
@@ -31,21 +50,7 @@ class Corpus:
     """
 
     def __init__(self, settings, folder=None, vectorizers=None, verbose=0):
-        self.pairs = load_pairs(
-            settings.corpus,
-            test_path=settings.test_corpus,
-            columns=settings.columns,
-            reverse=settings.reverse,
-            spreadsheet=settings.spreadsheet,
-            max_bad_share=settings.max_bad_share,
-            max_length=settings.max_length,
-            num_pairs=settings.num_pairs,
-            num_validation=settings.num_validation,
-            num_test=settings.num_test,
-            seed=settings.seed,
-            raw=bool(settings.subwords),
-            verbose=verbose,
-        )
+        self.pairs = read_splits(settings, verbose)
         self.vectorizers = vectorizers or self._vectorizers(settings, folder)
         if settings.subwords:
             self.pairs = self._without_long(settings.longest(), verbose)

@@ -137,7 +137,7 @@ def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
     settings = (begun / "settings.json").read_text()
     moved = settings.replace('"corpus": null', '"corpus": "nowhere.tsv"')
     (begun / "settings.json").write_text(moved)
-    with pytest.raises(DataError, match="nowhere.tsv, is not there any more"):
+    with pytest.raises(DataError, match="There is no file nowhere.tsv"):
         held_out_pairs(begun)
 
 
