@@ -28,33 +28,35 @@ def report_bad_lines(name, bad, first, num_good, max_bad_share, needed):
         f"{name}: {len(bad)} of {total} lines are not pairs (line "
         f"{some_of(bad)})"
     )
-    if len(bad) > max_bad_share * total:
-        remedy = "Mend them, or let --max-bad-share skip more."
-        if num_good < len(bad) and "\t" not in first[0]:
-            remedy = _remedy(first)
-        raise DataError(
-            f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
-            f"needs {needed}. Line {bad[0]} begins with {first[0][:60]!r}. "
-            f"{remedy}"
-        )
-    if bad:
-        warnings.warn(f"{message}; skipped.", stacklevel=4)
-
-
-def _remedy(lines):
-    """What to do with a file without tabs, by its first lines."""
-    beginning = lines[0].lstrip()[:1]
-    if beginning in ("{", "["):
-        kind = "JSON"
-    elif beginning == "<":
-        kind = "TMX or other XML"
-    elif sum(";" in line for line in lines) > len(lines) / 2:
-        kind = "columns with semicolons between"
-    elif sum("," in line for line in lines) > len(lines) / 2:
-        kind = "columns with commas between"
-    else:
-        return (
+    if len(bad) <= max_bad_share * total:
+        if bad:
+            warnings.warn(f"{message}; skipped.", stacklevel=4)
+        return
+    shown = f"Line {bad[0]} begins with {first[0][:60]!r}."
+    remedy = "Mend them, or let --max-bad-share skip more."
+    if num_good < len(bad) and "\t" not in first[0]:
+        if kind := _kind_of(first):
+            raise DataError(
+                f"{name} looks like {kind}; {PAGE} make tabs of it. {shown}"
+            )
+        remedy = (
             "If each language has a file of its own, name both: --corpus "
             "train.en,train.fr."
         )
-    return f"This looks like {kind}; {PAGE} make tabs of it."
+    raise DataError(
+        f"{message}; at most {max_bad_share:.1%} are tolerated. A line needs "
+        f"{needed}. {shown} {remedy}"
+    )
+
+
+def _kind_of(lines):
+    """What the first lines of a file without tabs look like; None = text."""
+    beginning = lines[0].lstrip()[:1]
+    if beginning in ("{", "["):
+        return "JSON"
+    if beginning == "<":
+        return "TMX or other XML"
+    for mark, name in ((";", "semicolons"), (",", "commas")):
+        if sum(mark in line for line in lines) > len(lines) / 2:
+            return f"columns with {name} between"
+    return None

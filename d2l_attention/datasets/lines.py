@@ -67,14 +67,14 @@ def read_lines(path):
         number, outside, strays = 0, 0, []
         for number, line in enumerate(lines, 1):
             if "\n\r"[not mac] in line:
-                if mac:
-                    raise _mixed(path)
+                if mac or _are_several(line):
+                    raise _mixed(path, number)
                 # before a tab it ends no line: `paste` has joined two files
                 outside += line.count("\r") - line.count("\r\t")
                 strays.append(number)
             yield number, line
         if outside > number:
-            raise _mixed(path)
+            raise _mixed(path, strays[0])
     if strays:
         warnings.warn(
             f"{path}: a carriage return (\\r) that ends no line was read as a "
@@ -88,10 +88,19 @@ def some_of(numbers):
     return ", ".join(map(str, numbers[:5])) + " …" * (len(numbers) > 5)
 
 
-def _mixed(path):
+def _are_several(line):
+    """Whether carriage returns end the lines within a line.
+
+    Two rows of columns can be a single one, with a break in its second cell.
+    """
+    rows = ["\t" in part.strip("\t") for part in line.split("\r")]
+    return len(line) > MAX_LINE or sum(rows) > 2
+
+
+def _mixed(path, number):
     return DataError(
-        f"{path} has line ends of two kinds, \\n and the \\r of old Macs. Save "
-        "it with one kind, in an editor."
+        f"{path} has line ends of two kinds, \\n and the \\r of old Macs (line "
+        f"{number}). Save it with one kind, in an editor."
     )
 
 

@@ -57,9 +57,9 @@ def look_at(pairs):
     turned = exchanged(list(pairs))
     if turned:
         yield (
-            f"{_share(turned, pairs)} seem to have their two languages the "
-            f"other way round, such as {_show(pairs[turned[0]])}. Exchange the "
-            "columns of these lines."
+            f"{_share(turned, pairs)} seem to have their languages the other "
+            f"way round than the rest, such as {_show(pairs[turned[0]])}. "
+            "Exchange the columns of these lines."
         )
 
 

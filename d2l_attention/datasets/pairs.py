@@ -194,8 +194,11 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
             message += (
                 f" {len(pairs) - len(short):,} have more than "
                 f"max_length={max_length} tokens on a side; half of all pairs "
-                f"have at most {np.median(lengths):.0f}."
+                f"have at most {np.median(lengths):.0f}. Raise it, or hold "
+                "back fewer."
             )
+        else:
+            message += " Hold back fewer, or give more pairs."
         raise DataError(message)
     sources = list(twins)
     np.random.default_rng(seed).shuffle(sources)

@@ -123,6 +123,26 @@ def test_a_file_of_the_classic_mac_with_another_end_is_refused(place, tmp_path):
         read_pairs([path, path])
 
 
+@pytest.mark.parametrize("number", [3, 9, 1000])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_file_that_is_half_of_a_classic_mac_is_refused(
+    first, number, tmp_path
+):
+    """Joined of two files; each line of the one would be lost in a line."""
+    parts = [
+        "".join(f"{go} {i}\t{va} {i}{end}" for i in range(length))
+        for go, va, end, length in (
+            ("go", "va", "\n", 1000),
+            ("run", "cours", "\r", number),
+        )
+    ]
+    text = "".join(parts[::-1] if first else parts)
+    path = write(tmp_path / "pairs.tsv", text)
+    told = f"two kinds.*line {1 if first else 1001}"
+    with pytest.raises(DataError, match=told):
+        read_pairs(path)
+
+
 def test_a_line_of_any_length_has_its_own_end(tmp_path):
     """Also where an end stands on the border of what is read at once."""
     for length in (*range(9_990, 10_000), *range(65_520, 65_540)):

@@ -177,7 +177,7 @@ def path_of_one(folder):
 def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 20)
     with pytest.raises(
-        DataError, match="^20 different sources .*num_validation=10"
+        DataError, match="^20 different sour.*num_validation=10.*Hold back few"
     ):
         load_pairs(path, num_validation=10, num_test=10)
 
