@@ -18,6 +18,7 @@ from d2l_attention.datasets.files import (
     read_pairs,
     without_end_marks,
 )
+from d2l_attention.datasets.looks import look_at
 from d2l_attention.train.results import (
     held_out_pairs,
     load_run,
@@ -109,6 +110,8 @@ def _pairs(translator, options):
         reverse=options.reverse,
         spreadsheet=options.spreadsheet,
     )
+    for look in look_at({tuple(map(normalize, pair)): pair for pair in pairs}):
+        print(f"{named(options.file)}: {look}", file=sys.stderr)
     fit = []
     for pair in pairs:
         try:

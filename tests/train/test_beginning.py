@@ -253,7 +253,7 @@ def test_evaluating_what_was_trained_on_is_told(on_a_file, tmp_path, capsys):
     run, _ = on_a_file
     learned = trained_pairs(run, 7)
     lines = [f"{s.upper().strip('! ')}?\t{t}" for s, t in learned]
-    lines += ["stop\thalte", "wait\tattends"]
+    lines += ["source\ttarget", "wait\tattends"]
     own = tmp_path / "own.tsv"
     own.write_text("\n".join(lines))
     more = tmp_path / "more"  # another text, and the weights of the first run
@@ -266,6 +266,9 @@ def test_evaluating_what_was_trained_on_is_told(on_a_file, tmp_path, capsys):
         assert evaluate([str(folder), str(own)]) == 0
         assert "was trained on 7 of these 9" in capsys.readouterr().err
     own.write_text("\n".join(lines[7:]))
+    assert evaluate([str(run), str(own)]) == 0
+    assert f"{own}: the first pair, 'source' and" in capsys.readouterr().err
+    own.write_text("\n".join(lines[8:]))
     assert evaluate([str(run), str(own)]) == 0
     assert "trained on" not in capsys.readouterr().err
     assert evaluate([str(run)]) == 0  # what was held out
