@@ -188,10 +188,9 @@ class Translator:
         """
         tokens = tokenize(text, self.vectorizers[0])
         if not 0 < len(tokens) <= self.max_length:
-            beginning = text if len(text) <= 80 else f"{text[:80]}…"
             raise ValueError(
                 f"A text must have 1 to {self.max_length} tokens. "
-                f"Received {len(tokens)}: {beginning!r}"
+                f"Received {len(tokens)}: {text[:80]!r}"
             )
         return tokens
 

@@ -34,7 +34,7 @@ def report_bad_lines(name, bad, first, num_good, max_bad_share, needed):
         return
     shown = f"Line {bad[0]} begins with {first[0][:60]!r}."
     remedy = "Mend them, or let --max-bad-share skip more."
-    if num_good < len(bad) and "\t" not in first[0]:
+    if 4 * num_good < len(bad) and "\t" not in first[0]:
         if kind := _kind_of(first):
             raise DataError(
                 f"{name} looks like {kind}; {PAGE} make tabs of it. {shown}"

@@ -5,6 +5,7 @@ where it can, the line. A download is written beside its place and renamed
 once its checksum is right, so an older file is never lost.
 """
 
+import functools
 import itertools
 from pathlib import Path
 import re
@@ -30,7 +31,6 @@ DOWNLOADS = {
 _TOKEN = regex.compile(
     r"[[\p{P}--[\p{Pc}'\-‐‑·־׳״]][\p{Han}\u3040-\u30ff]]", regex.VERSION1
 )
-_MARKS_AROUND = regex.compile(r"^[\p{P}\s]+|[\p{P}\s]+$")
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
 
 
@@ -57,7 +57,17 @@ def without_end_marks(text):
     Texts that are equal then are twins: a model that has learned the one has
     seen the other.
     """
-    return _MARKS_AROUND.sub("", text) or text
+    first, last = 0, len(text)
+    while last and _is_mark(text[last - 1]):
+        last -= 1
+    while first < last and _is_mark(text[first]):
+        first += 1
+    return text[first:last] or text
+
+
+@functools.cache
+def _is_mark(character):
+    return character == " " or unicodedata.category(character)[0] == "P"
 
 
 def clean(text):

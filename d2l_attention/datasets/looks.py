@@ -69,8 +69,8 @@ def exchanged(pairs):
     A sample tells on which side each word stands: a pair is laid down as the
     pairs before it say. Then half the words of a pair must say where it
     stands. Where the words do not tell the columns apart, as in paraphrases,
-    the list is empty, and so it is for five pairs or 0.1 %, which can be
-    chance.
+    the list is empty, and so it is for five pairs or 0.1 % of the sample,
+    which can be chance.
 
     Args:
         pairs: List of normalized pairs.
@@ -94,13 +94,19 @@ def exchanged(pairs):
     clear = sum(max(sides[0][w], sides[1][w]) for w in leans)
     if clear < 0.8 * number:
         return []
+    if len(_smaller_part(sample, leans)) <= max(5, len(sample) / 1000):
+        return []
+    return _smaller_part(pairs, leans)
+
+
+def _smaller_part(pairs, leans):
+    """The pairs that stand the other way round than the larger part."""
     parts = {1: [], 0: [], -1: []}
     for pair in pairs:
         words = [text.split() for text in pair]
         side, half = _side(words, leans), (len(words[0]) + len(words[1])) / 2
         parts[(side >= half) - (side <= -half)].append(pair)
-    few = min(parts[1], parts[-1], key=len)
-    return few if len(few) > max(5, len(pairs) / 1000) else []
+    return min(parts[1], parts[-1], key=len)
 
 
 def _side(words, leans):
