@@ -3,7 +3,7 @@
 from pathlib import Path
 import random
 
-from d2l_attention.datasets import load_pairs
+from d2l_attention.datasets import DataError, load_pairs
 from d2l_attention.datasets.corpus import read_corpus
 from d2l_attention.datasets.files import read_pairs
 import pytest
@@ -97,17 +97,17 @@ def exchanged(pairs, which):
 
 
 @pytest.mark.parametrize(
-    ("which", "number"),
+    "which",
     [
-        (lambda i: i >= 150, 150),
-        (lambda i: i % 2, 150),
-        (lambda i: i < 30, 30),
-        (lambda i: i >= 285, 15),
-        (lambda i: random.Random(i).random() < 0.2, 55),
+        lambda i: i >= 150,
+        lambda i: i % 2,
+        lambda i: i < 30,
+        lambda i: i >= 285,
+        lambda i: random.Random(i).random() < 0.2,
     ],
     ids=["half", "every second", "the first", "the last", "some"],
 )
-def test_languages_that_have_changed_places(which, number, looks):
+def test_languages_that_have_changed_places(which, looks):
     pairs = exchanged(shipped(), which)
     number = sum(bool(which(i)) for i in range(300))
     (told,) = looks(pairs)
@@ -138,7 +138,7 @@ def test_a_test_of_ones_own_is_looked_at_too(tmp_path, capsys):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_real_corpus(seed, looks):
     pairs = read_pairs(TATOEBA, raw=True)
-    pairs = random.Random(seed).sample(pairs, 10 ** (2 + seed))
+    pairs = random.Random(seed).sample(pairs, 10 ** (3 + seed))
     assert not [x for x in looks(pairs) if "same text" not in x]
     half = len(pairs) // 2
     told = looks(exchanged(pairs, lambda i: i >= half))
@@ -148,9 +148,6 @@ def test_the_real_corpus(seed, looks):
 
 
 def test_numbers_below_a_header_are_no_language(tmp_path):
-    """Sibling: the ids of a file, with a name above them."""
-    from d2l_attention.datasets import DataError
-
     path = tmp_path / "pairs.tsv"
     lines = [f"{i}\tgo {i}\tva {i}" for i in range(30)]
     path.write_text("\n".join(["id\tenglish\tfrench", *lines]))
