@@ -190,7 +190,7 @@ class Translator:
         if not 0 < len(tokens) <= self.max_length:
             raise ValueError(
                 f"A text must have 1 to {self.max_length} tokens. "
-                f"Received {len(tokens)}: {text!r}"
+                f"Received {len(tokens)}: {text[:80]!r}"
             )
         return tokens
 

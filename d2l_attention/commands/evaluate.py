@@ -12,14 +12,27 @@ from d2l_attention.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.datasets.files import named, read_pairs
+from d2l_attention.datasets.files import (
+    named,
+    normalize,
+    read_pairs,
+    without_end_marks,
+)
+from d2l_attention.datasets.looks import look_at
 from d2l_attention.train.results import (
     held_out_pairs,
     load_run,
     score,
+    trained_sources,
     translations_csv,
 )
-from d2l_attention.train.settings import one_or_two_files, two_columns
+from d2l_attention.train.run_folder import RunError
+from d2l_attention.train.settings import (
+    HELP,
+    at_least,
+    one_or_two_files,
+    two_columns,
+)
 
 
 @errors_in_a_line
@@ -55,6 +68,15 @@ def main(arguments):
         action="store_true",
         help="let source and target of the file change places",
     )
+    parser.add_argument(
+        "--spreadsheet", action="store_true", help=HELP["spreadsheet"]
+    )
+    parser.add_argument(
+        "--max-bad-share",
+        type=at_least(0.0, float, below=1.0),
+        default=0.01,
+        help=f"{HELP['max_bad_share']} (%(default)s)",
+    )
     add_search_options(parser)
     parser.add_argument(
         "--translations", metavar="FILE", help="write them too, as CSV"
@@ -82,10 +104,14 @@ def _pairs(translator, options):
         return held_out_pairs(options.run)
     pairs = read_pairs(
         options.file,
+        max_bad_share=options.max_bad_share,
         columns=options.columns,
         raw=True,
         reverse=options.reverse,
+        spreadsheet=options.spreadsheet,
     )
+    for look in look_at({tuple(map(normalize, pair)): pair for pair in pairs}):
+        print(f"{named(options.file)}: {look}", file=sys.stderr)
     fit = []
     for pair in pairs:
         try:
@@ -102,4 +128,24 @@ def _pairs(translator, options):
     if not fit:
         name = named(options.file)
         raise ValueError(f"{name} has no pair that is short enough.")
+    _warn_of_trained(options.run, fit)
     return fit
+
+
+def _warn_of_trained(run, pairs):
+    """Count the pairs whose source the run has learned."""
+    try:
+        trained = trained_sources(run)
+    except (OSError, ValueError, RunError) as error:
+        print(
+            f"Whether the run was trained on these pairs is not known: {error}",
+            file=sys.stderr,
+        )
+        return
+    number = sum(without_end_marks(normalize(x)) in trained for x, _ in pairs)
+    if number:
+        print(
+            f"The run was trained on {number:,} of these {len(pairs):,} "
+            "sources (case and end marks apart), so the scores are too high.",
+            file=sys.stderr,
+        )

@@ -95,7 +95,7 @@ def main(arguments):
     settings = from_arguments(options)
     folder = RunFolder(options.run)
     try:
-        identity = settings.identity()
+        identity = _identity(settings)
         if options.settings:
             warn_of_other_text(options.settings, identity)
         folder.check(identity)
@@ -140,6 +140,16 @@ def _parse(parser, arguments):
         others = [*run_options(options.run, options.resume_from), *others]
         options = parser.parse_args([*others, *arguments])
     return options
+
+
+def _identity(settings):
+    try:
+        return settings.identity()
+    except FileNotFoundError as error:
+        raise RunError(
+            f"{error} If it has moved, --corpus or --test-corpus names its new "
+            "place."
+        ) from error
 
 
 def _work(settings, identity, folder, options, addresses, index):

@@ -72,6 +72,12 @@ def _translate_lines(translator, search):
             number += 1
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                if "\r" in text.rstrip("\r"):
+                    print(
+                        f"Line {number} holds a carriage return (\\r), which "
+                        "was read as a space.",
+                        file=sys.stderr,
+                    )
                 if text.strip():
                     unknown.update(translator.unknown_tokens(text))
                     texts[i] = text

@@ -5,12 +5,15 @@ where it can, the line. A download is written beside its place and renamed
 once its checksum is right, so an older file is never lost.
 """
 
+import functools
 import itertools
 from pathlib import Path
 import re
 import unicodedata
 
-from d2l_attention.datasets.lines import DataError, read_lines
+from d2l_attention.datasets.bad_lines import SHOWN, report_bad_lines
+from d2l_attention.datasets.lines import MAX_LINE, DataError, read_lines
+from d2l_attention.datasets.spreadsheets import plain_rows, spreadsheet_rows
 import regex
 
 # name → (address, checksum). manythings.org serves only its newest edition.
@@ -48,13 +51,37 @@ def normalize(text):
     return " ".join(_ELISION.sub(r"\1' ", text).split())
 
 
+def without_end_marks(text):
+    """A normalized text without the marks around it, if it has others.
+
+    Texts that are equal then are twins: a model that has learned the one has
+    seen the other.
+    """
+    first, last = 0, len(text)
+    while last and _is_mark(text[last - 1]):
+        last -= 1
+    while first < last and _is_mark(text[first]):
+        first += 1
+    return text[first:last] or text
+
+
+@functools.cache
+def _is_mark(character):
+    return character == " " or unicodedata.category(character)[0] == "P"
+
+
 def clean(text):
     """A text as people write it, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def read_pairs(
-    path, max_bad_share=0.01, columns=None, raw=False, reverse=False
+    path,
+    max_bad_share=0.01,
+    columns=None,
+    raw=False,
+    reverse=False,
+    spreadsheet=False,
 ):
     """Read the pairs of a tab-separated file.
 
@@ -72,6 +99,8 @@ def read_pairs(
         raw: Whether to return the text as people wrote it, with single
             spaces.
         reverse: Whether source and target change places, of one file or two.
+        spreadsheet: Whether to take away the quotes that a spreadsheet puts
+            around cells; a cell may then be broken over lines.
 
     Returns:
         List of `(source, target)`, normalized unless `raw`.
@@ -83,19 +112,24 @@ def read_pairs(
             have different numbers of lines.
         FileNotFoundError: If there is no file.
     """
-    pairs, bad, bad_line = [], [], ""
+    pairs, bad, first_bad, num_numbers = [], [], [], 0
     spell = clean if raw else normalize
-    numbered = columns is None and not are_two(path)
-    for number, line, cells in _rows(path, columns):
+    for number, line, cells in _rows(path, columns, spreadsheet):
         pair = tuple(map(spell, cells))
-        if len(pair) == 2 and all(pair) and "\0" not in line:
+        usable = len(line) <= MAX_LINE and "\0" not in line
+        if usable and len(pair) == 2 and all(pair):
             pairs.append(pair)
-            numbered &= line.count("\t") > 1 and pair[0].isdecimal()
+            num_numbers += line.count("\t") > 1 and pair[0].isdecimal()
         elif line.strip():
             bad.append(number)
-            bad_line = bad_line or line[:60]
-    _report_bad_lines(path, bad, bad_line, len(pairs), max_bad_share, columns)
-    if numbered:
+            if len(first_bad) < SHOWN:
+                first_bad.append(line[:200])
+    needed = _needed(path, columns, spreadsheet)
+    report_bad_lines(
+        named(path), bad, first_bad, len(pairs), max_bad_share, needed
+    )
+    # perhaps under the name of the column
+    if columns is None and 0 < num_numbers >= len(pairs) - (len(pairs) > 2):
         raise DataError(
             f"The first column of {path} holds only numbers. Say which columns "
             "are the sentences, as in `--columns 2,4`."
@@ -103,12 +137,12 @@ def read_pairs(
     return [pair[::-1] for pair in pairs] if reverse else pairs
 
 
-def _rows(path, columns):
+def _rows(path, columns, spreadsheet):
     """Number and text of each line, and its cells of source and target."""
+    read = spreadsheet_rows if spreadsheet else plain_rows
     if not are_two(path):
         one, two = (x - 1 for x in check_columns(columns))
-        for number, line in read_lines(local(path)):
-            cells = line.split("\t")
+        for number, line, cells in read(read_lines(local(path)), path):
             yield number, line, [cells[i] for i in (one, two) if i < len(cells)]
         return
     if columns is not None:
@@ -116,7 +150,7 @@ def _rows(path, columns):
             f"Two files have no columns to choose. Received: {columns} for "
             f"{named(path)}."
         )
-    source, target = (read_lines(local(one)) for one in path)
+    source, target = (read(read_lines(local(one)), one) for one in path)
     for one, two in itertools.zip_longest(source, target):
         if one is None or two is None:
             ended, last = (
@@ -126,8 +160,8 @@ def _rows(path, columns):
                 f"The lines of {named(path)} do not belong together: {ended} "
                 f"ends before line {last}."
             )
-        cells = [one[1], two[1]]
-        yield one[0], "\t".join(cells), cells
+        cells = [" ".join(row[2]) for row in (one, two)]
+        yield one[0], f"{one[1]}\t{two[1]}", cells
 
 
 def are_two(path):
@@ -141,6 +175,8 @@ def local(path):
         return download(str(path).removeprefix("download:"))
     if Path(path).is_dir():
         raise DataError(f"{path} is a folder. Name the file in it.")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no file {path}.")
     return Path(path)
 
 
@@ -227,27 +263,15 @@ def download(name, folder=None, downloads=None):
     return Path(path)
 
 
-def _report_bad_lines(path, bad, first, num_good, max_bad_share, columns):
-    """Warn of the unusable lines, or refuse the file if they are too many."""
-    import warnings
-
-    name = named(path)
-    if not bad:
-        if not num_good:
-            raise DataError(f"{name} is empty.")
-        return
-    total = num_good + len(bad)
-    some = ", ".join(map(str, bad[:5]))
-    some += " …" if len(bad) > 5 else ""
-    message = f"{name}: {len(bad)} of {total} lines are not pairs (line {some})"
-    if len(bad) > max_bad_share * total:
-        needed = "text in both files"
-        if not are_two(path):
-            one, two = check_columns(columns)
-            needed = f"text in columns {one} and {two}, and tabs between "
-            needed += "columns (not commas)"
-        raise DataError(
-            f"{message}; at most {max_bad_share:.1%} are tolerated. A line "
-            f"needs {needed}. Line {bad[0]} begins with {first!r}."
+def _needed(path, columns, spreadsheet):
+    """What a line needs to be a pair, in a message."""
+    needed = "text in both files"
+    if not are_two(path):
+        one, two = check_columns(columns)
+        needed = (
+            f"text in columns {one} and {two} (--columns names others), and "
+            "tabs between columns"
         )
-    warnings.warn(f"{message}; skipped.", stacklevel=3)
+    if spreadsheet:
+        needed += ", and a quote within a cell is doubled"
+    return needed

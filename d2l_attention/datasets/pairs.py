@@ -1,4 +1,4 @@
-"""Split parallel text so that no source is in two splits."""
+"""Split parallel text so that no source is in two splits, nor its twin."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,9 @@ from d2l_attention.datasets.files import (
     named,
     normalize,
     read_pairs,
+    without_end_marks,
 )
+from d2l_attention.datasets.looks import look_at
 import numpy as np
 
 
@@ -30,12 +32,13 @@ def load_pairs(
     columns=None,
     max_length=16,
     num_pairs=None,
-    num_validation=1000,
-    num_test=1000,
+    num_validation=None,
+    num_test=None,
     max_bad_share=0.01,
     seed=0,
     raw=False,
     reverse=False,
+    spreadsheet=False,
     verbose=0,
 ):
     """Split parallel sentences so that no source sentence is in two splits.
@@ -53,9 +56,12 @@ def load_pairs(
             test has the pairs above it, up to twice as long.
         num_pairs: Int, number of pairs within `max_length` to use, drawn at
             random; None = all.
-        num_validation: Int, number of source sentences for validation.
-        num_test: Int, number of source sentences for the test (without
-            `test_path`), and the largest number for the long test.
+        num_validation: Int, number of source sentences for validation; None =
+            1,000, or a tenth of fewer than 10,000. Sentences that differ
+            only in case and in the marks at their ends count once, and are
+            in one split.
+        num_test: The same for the test (without `test_path`), and the largest
+            number for the long test.
         max_bad_share: Float, share of unusable lines that is tolerated.
         seed: Int, decides which pairs are drawn, and which sentence goes into
             which split.
@@ -64,8 +70,11 @@ def load_pairs(
             text.
         reverse: Whether source and target change places, in the test file
             too.
-        verbose: 1 prints how many pairs were read, how many were dropped and
-            why, and how many each split has; 0 prints nothing.
+        spreadsheet: Whether to take away the quotes that a spreadsheet puts
+            around cells, as in `read_pairs`.
+        verbose: 1 prints what strikes a reader of the pairs, how many were
+            read, how many were dropped and why, and how many each split has;
+            0 prints nothing.
 
     Returns:
         `Pairs(train, validation, test, long_test)`. Validation and the
@@ -76,25 +85,36 @@ def load_pairs(
         DataError: If the file is unusable or too small for the splits.
     """
     test = None
-    read = _read(path, columns, max_bad_share, reverse)
+    options = (max_bad_share, reverse, spreadsheet)
+    read = _read(path, columns, *options)
+    written = _by_tokens(read, path, verbose)
+    num_twice = len(read) - len(written)
     if test_path is not None:
         own_columns = None if are_two(test_path) else columns
-        test = _read(test_path, own_columns, max_bad_share, reverse)
-        held_back = {normalize(source) for source, _ in test}
-        others = [p for p in read if normalize(p[0]) not in held_back]
+        test = _read(test_path, own_columns, *options)
+        of_test = {
+            without_end_marks(x)
+            for x, _ in _by_tokens(test, test_path, verbose)
+        }
+        others = {
+            pair: raw_pair
+            for pair, raw_pair in written.items()
+            if without_end_marks(pair[0]) not in of_test
+        }
         if verbose:
             print(
                 f"The test is {named(test_path)}. Its sources are those of "
-                f"{len(read) - len(others):,} other pairs, which are left out."
+                f"{len(written) - len(others):,} other pairs, which are left "
+                "out."
             )
         if not others:
             raise DataError(
                 f"{named(test_path)} holds the source of each pair that was "
                 "read, so nothing is left to train on."
             )
-        read, num_test = others, 0
+        written, num_test = others, 0
     splits, dropped = _split(
-        read, max_length, num_pairs, num_validation, num_test, seed, raw
+        written, max_length, num_pairs, num_validation, num_test, seed, raw
     )
     if test is not None:
         splits = splits._replace(**_by_length(test, max_length, raw))
@@ -106,7 +126,8 @@ def load_pairs(
     if verbose:
         train, validation, test, long_test = map(len, splits)
         print(
-            f"Read {len(read):,} pairs. Dropped: {dropped}\n"
+            f"Read {len(read):,} pairs. Dropped: {num_twice:,} that occur "
+            f"twice, {dropped}\n"
             f"Left: {train:,} to train on, {validation:,} to validate, "
             f"{test:,} to test. Of the longer ones, {long_test:,} are a test "
             "of their own."
@@ -114,12 +135,24 @@ def load_pairs(
     return splits
 
 
-def _read(path, columns, max_bad_share, reverse):
+def _read(path, columns, max_bad_share, reverse, spreadsheet):
     """The pairs of a file, or of the shipped corpus, as people wrote them."""
     if path is not None:
-        return read_pairs(path, max_bad_share, columns, True, reverse)
+        options = {"raw": True, "reverse": reverse, "spreadsheet": spreadsheet}
+        return read_pairs(path, max_bad_share, columns, **options)
     one, two = check_columns(columns, 2)[:: -1 if reverse else 1]
     return [(row[one - 1], row[two - 1]) for row in read_corpus()]
+
+
+def _by_tokens(read, path, verbose):
+    """Dict of normalized pair to the first that was read; looks are printed."""
+    written = {}
+    for pair in read:
+        written.setdefault(tuple(map(normalize, pair)), pair)
+    if verbose and path is not None:
+        for look in look_at(written):
+            print(f"{named(path)}: {look}")
+    return written
 
 
 def _by_length(test, max_length, raw):
@@ -134,11 +167,8 @@ def _by_length(test, max_length, raw):
     return splits
 
 
-def _split(read, max_length, num_pairs, num_validation, num_test, seed, raw):
-    """`Pairs` of what was read, and a str that counts what was dropped."""
-    written = {}
-    for pair in read:
-        written.setdefault(tuple(map(normalize, pair)), pair)
+def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
+    """`Pairs` of a dict of pairs, and a str that counts what was dropped."""
     pairs = list(written)
     lengths = np.array([max(len(x.split()) for x in pair) for pair in pairs])
     short = [pairs[i] for i in np.flatnonzero(lengths <= max_length)]
@@ -147,46 +177,53 @@ def _split(read, max_length, num_pairs, num_validation, num_test, seed, raw):
         rng = np.random.default_rng([seed, num_pairs])
         chosen = rng.choice(len(short), num_pairs, replace=False)
         drawn = [short[i] for i in np.sort(chosen)]
-    targets = {}
-    for source, target in drawn:
-        targets.setdefault(source, []).append(target)
-    if len(targets) <= num_validation + num_test:
+    twins = {}  # the pairs of sources that differ in their end marks only
+    for pair in drawn:
+        twins.setdefault(without_end_marks(pair[0]), []).append(pair)
+    share = min(1000, max(1, len(twins) // 10))
+    num_validation = share if num_validation is None else num_validation
+    num_test = share if num_test is None else num_test
+    end_test = num_validation + num_test
+    if len(twins) <= end_test:
         message = (
-            f"{len(targets):,} different sources are too few to hold back "
+            f"{len(twins):,} different sources are too few to hold back "
             f"num_validation={num_validation} and num_test={num_test} of them."
-            f" Read: {len(read):,} pairs, {len(pairs):,} of them different."
+            f" Different pairs: {len(pairs):,}."
         )
         if len(short) < len(pairs):
             message += (
                 f" {len(pairs) - len(short):,} have more than "
                 f"max_length={max_length} tokens on a side; half of all pairs "
-                f"have at most {np.median(lengths):.0f}."
+                f"have at most {np.median(lengths):.0f}. Raise it, or hold "
+                "back fewer."
             )
+        else:
+            message += " Hold back fewer, or give more pairs."
         raise DataError(message)
-    sources = list(targets)
+    sources = list(twins)
     np.random.default_rng(seed).shuffle(sources)
-    held = [(source, targets[source][0]) for source in sources]
+    groups = [twins[source] for source in sources]
     long = {}
     for i in np.flatnonzero(
         (max_length < lengths) & (lengths <= 2 * max_length)
     ):
-        if pairs[i][0] not in targets:
-            long.setdefault(*pairs[i])
-    long = list(long.items())
+        source = without_end_marks(pairs[i][0])
+        if source not in twins:
+            long.setdefault(source, pairs[i])
+    long = list(long.values())
     np.random.default_rng(seed).shuffle(long)
-    end_test = num_validation + num_test
     splits = Pairs(
-        [(s, target) for s in sources[end_test:] for target in targets[s]],
-        held[:num_validation],
-        held[num_validation:end_test],
+        [pair for group in groups[end_test:] for pair in group],
+        [group[0] for group in groups[:num_validation]],
+        [group[0] for group in groups[num_validation:end_test]],
         [tuple(pair) for pair in long[:num_test]],
     )
     if raw:
         splits = Pairs(*([written[pair] for pair in x] for x in splits))
     further = len(drawn) - len(splits.train) - end_test
     return splits, (
-        f"{len(read) - len(pairs):,} that occur twice, "
         f"{len(pairs) - len(short):,} with more than {max_length} tokens, "
         f"{len(short) - len(drawn):,} not drawn, {further:,} further "
-        "translations of sources that are held back."
+        "translations of sources that are held back (also where only an end "
+        "mark differs)."
     )

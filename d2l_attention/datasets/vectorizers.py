@@ -101,7 +101,11 @@ def text_to_ids(texts, vectorizer, length):
 
 
 def ids_to_text(ids, vectorizer):
-    """N texts of ids `(N, length)`, each up to its end token, without it."""
+    """N texts of ids `(N, length)`, each up to its end token, without it.
+
+    A text has single spaces. Pieces can be bytes, so a model can write any
+    white space, the end of a line too.
+    """
     vocabulary = vectorizer.get_vocabulary()
     join = getattr(vectorizer, "detokenize", " ".join)
     texts = []
@@ -109,7 +113,8 @@ def ids_to_text(ids, vectorizer):
         tokens = [vocabulary[i] for i in row if i != 0]
         if END in tokens:
             tokens = tokens[: tokens.index(END)]
-        texts.append(join(t for t in tokens if t != START))
+        text = join(t for t in tokens if t != START)
+        texts.append(" ".join(text.split()))
     return texts
 
 

@@ -20,7 +20,8 @@ def read_pharaoh(source):
         ValueError: If a link is not two numbers; the message names the line.
     """
     if isinstance(source, (str, Path)):
-        source = Path(source).read_text(encoding="utf-8").splitlines()
+        with open(source, encoding="utf-8", newline="\n") as file:
+            source = list(file)
     alignments = []
     for number, line in enumerate(source, 1):
         links = set()

@@ -7,9 +7,13 @@ from pathlib import Path
 import sys
 import tomllib
 
-from d2l_attention.datasets import files
 from d2l_attention.train.results import load_run
-from d2l_attention.train.run_folder import RunError, RunFolder
+from d2l_attention.train.run_folder import (
+    TEXTS,
+    RunError,
+    RunFolder,
+    changed_texts,
+)
 from d2l_attention.train.settings import (
     Settings,
     add_arguments,
@@ -32,13 +36,14 @@ OF_THE_SPLITS = (
     "test_corpus",
     "columns",
     "reverse",
+    "spreadsheet",
+    "max_bad_share",
     "max_length",
     "num_pairs",
     "num_validation",
     "num_test",
     "seed",
 )
-CHECKSUMS = ("corpus_sha256", "test_corpus_sha256")  # in a settings.json
 
 
 def file_options(path):
@@ -55,7 +60,7 @@ def file_options(path):
         RunError: If the file cannot be read, or holds another name.
     """
     found, names = _read(path), [x.name for x in dataclasses.fields(Settings)]
-    if unknown := sorted({*found} - {*names, *CHECKSUMS}):
+    if unknown := sorted({*found} - {*names, *TEXTS.values()}):
         raise RunError(
             f"{path} holds what is no setting: {', '.join(unknown)}. "
             f"The settings are {', '.join(names)}."
@@ -75,19 +80,13 @@ def warn_of_other_text(path, identity):
             and then there is nothing to tell.
         identity: Dict, `Settings.identity()` of the run that begins.
     """
-    found = _read(path)
-    for name in ("corpus", "test_corpus"):
-        digest = f"{name}_sha256"
-        if (
-            digest in found
-            and found.get(name) == identity[name]
-            and found[digest] != identity[digest]
-        ):
-            print(
-                f"{files.named(identity[name] or 'The shipped corpus')} has "
-                f"changed since {path} was written, so this is another run.",
-                file=sys.stderr,
-            )
+    found = {**identity, **_read(path)}
+    for text in changed_texts(found, identity):
+        print(
+            f"Since {path} was written, {text} has changed, so this is "
+            "another run.",
+            file=sys.stderr,
+        )
 
 
 def _read(path):

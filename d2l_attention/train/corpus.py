@@ -15,6 +15,25 @@ import numpy as np
 UNKNOWN = 1  # the id of `[UNK]`
 
 
+def read_splits(settings, verbose=0):
+    """The `Pairs` of the corpus of a run, as `load_pairs` returns them."""
+    return load_pairs(
+        settings.corpus,
+        test_path=settings.test_corpus,
+        columns=settings.columns,
+        reverse=settings.reverse,
+        spreadsheet=settings.spreadsheet,
+        max_bad_share=settings.max_bad_share,
+        max_length=settings.max_length,
+        num_pairs=settings.num_pairs,
+        num_validation=settings.num_validation,
+        num_test=settings.num_test,
+        seed=settings.seed,
+        raw=bool(settings.subwords),
+        verbose=verbose,
+    )
+
+
 class Corpus:
     """The splits of a corpus as ids, its vocabularies and its batches.
 
@@ -31,19 +50,7 @@ class Corpus:
     """
 
     def __init__(self, settings, folder=None, vectorizers=None, verbose=0):
-        self.pairs = load_pairs(
-            settings.corpus,
-            test_path=settings.test_corpus,
-            columns=settings.columns,
-            reverse=settings.reverse,
-            max_length=settings.max_length,
-            num_pairs=settings.num_pairs,
-            num_validation=settings.num_validation,
-            num_test=settings.num_test,
-            seed=settings.seed,
-            raw=bool(settings.subwords),
-            verbose=verbose,
-        )
+        self.pairs = read_splits(settings, verbose)
         self.vectorizers = vectorizers or self._vectorizers(settings, folder)
         if settings.subwords:
             self.pairs = self._without_long(settings.longest(), verbose)
@@ -52,14 +59,16 @@ class Corpus:
             for pairs in (self.pairs.train, self.pairs.validation)
         )
         if verbose:
-            self._print_coverage()
+            self._print_coverage(settings.subwords)
         self.seed = settings.seed
         self.batch_size = settings.batch_size
         self.steps_per_epoch = len(self.pairs.train) // self.batch_size
         if self.steps_per_epoch == 0:
+            number = len(self.pairs.train)
             raise RunError(
-                f"The training pairs make no batch of {self.batch_size}. "
-                f"Received: {len(self.pairs.train)} pairs."
+                f"{number:,} pairs to train on make no batch of "
+                f"{self.batch_size}. Take smaller batches, as in --batch-size "
+                f"{1 << number.bit_length() - 1}, or more pairs."
             )
 
     def _vectorizers(self, settings, folder):
@@ -97,6 +106,13 @@ class Corpus:
                 f"most {longest} pieces on a side. A higher --max-length keeps "
                 "the others."
             )
+        uses = ("train on", "validate", "test")
+        for number, use in zip(left[:3], uses, strict=True):
+            if not number:
+                raise RunError(
+                    f"No pair to {use} has at most {longest} pieces on a "
+                    "side. Raise --max-length or --subwords."
+                )
         return Pairs(*splits)
 
     def batches(self, first, last):
@@ -128,7 +144,7 @@ class Corpus:
         order = order[: self.steps_per_epoch * self.batch_size]
         return order.reshape(-1, self.batch_size)
 
-    def _print_coverage(self):
+    def _print_coverage(self, subwords):
         """What the vocabularies hold, and the share of tokens they know."""
         for i, name in enumerate(("source", "target")):
             size = self.vectorizers[i].vocabulary_size()
@@ -141,3 +157,8 @@ class Corpus:
                 f"{known[0]:.1%} of the tokens to train on, and "
                 f"{known[1]:.1%} of those to validate."
             )
+            if subwords and size < subwords:
+                print(
+                    f"It is smaller than --subwords {subwords}, because the "
+                    "text has no more pieces."
+                )

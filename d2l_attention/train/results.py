@@ -4,14 +4,20 @@ import csv
 from pathlib import Path
 import sys
 import tempfile
+import warnings
 
 from d2l_attention.datasets import DataError, SubwordVectorizer
-from d2l_attention.datasets.files import normalize
+from d2l_attention.datasets.files import normalize, without_end_marks
 from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.metrics import bleu, chrf, signatures
-from d2l_attention.train.corpus import Corpus
+from d2l_attention.train.corpus import Corpus, read_splits
 from d2l_attention.train.epochs import final_weights
-from d2l_attention.train.run_folder import RunError, RunFolder, csv_bytes
+from d2l_attention.train.run_folder import (
+    RunError,
+    RunFolder,
+    changed_texts,
+    csv_bytes,
+)
 from d2l_attention.train.settings import load_settings
 from d2l_attention.train.trainer import by_name
 from d2l_attention.translator import (
@@ -171,15 +177,47 @@ def held_out_pairs(path):
         with table.open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
         return [(source, target) for source, target, _ in rows]
-    settings = load_settings(folder)
     try:
-        folder.check(settings.identity())
-    except FileNotFoundError as error:
+        settings = _with_its_text(folder)
+    except (FileNotFoundError, DataError) as error:
         raise DataError(
-            f"The corpus of {path}, {error.filename}, is not there any more. "
-            "Put it back, or name a file of pairs."
+            f"{error} The held-out pairs of {path} were in it. Put it back, or "
+            "name a file of pairs."
         ) from error
     return Corpus(settings, folder).pairs.test
+
+
+def trained_sources(path):
+    """The sources that a run was trained on, and the run it began with.
+
+    Args:
+        path: The run folder.
+
+    Returns:
+        Set of str, normalized and without the marks at their ends.
+
+    Raises:
+        FileNotFoundError: If a corpus is not there any more.
+        DataError: If a corpus has changed.
+        ValueError: If a folder is no run folder.
+    """
+    settings = _with_its_text(RunFolder(path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the training has said it
+        train = read_splits(settings).train
+    sources = {without_end_marks(normalize(source)) for source, _ in train}
+    if settings.resume_from:
+        sources |= trained_sources(settings.resume_from)
+    return sources
+
+
+def _with_its_text(folder):
+    """The settings of a run whose corpus is what it was when the run began."""
+    settings = load_settings(folder)
+    before = folder.read_json("settings.json")
+    for text in changed_texts(before, settings.identity()):
+        raise DataError(f"{text} has changed since this run began.")
+    return settings
 
 
 def make_translator(settings, vectorizers, arrays):

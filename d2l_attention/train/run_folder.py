@@ -10,12 +10,13 @@ from pathlib import Path
 import socket
 
 from d2l_attention._atomic import is_unfinished, write_whole
+from d2l_attention.datasets.files import named
 import filelock
 import numpy as np
 
 LOCK, HOLDER = ".lock", ".holder"
-# Paths; a checksum says what they hold.
-NOT_COMPARED = ("corpus", "test_corpus")
+# The paths among the settings, and the checksums, which are compared instead.
+TEXTS = {"corpus": "corpus_sha256", "test_corpus": "test_corpus_sha256"}
 OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 
 
@@ -30,6 +31,24 @@ def csv_bytes(columns, rows):
 
 class RunError(Exception):
     """A run cannot begin, go on or be read. Nothing was overwritten."""
+
+
+def changed_texts(before, now):
+    """The files whose path is the same in two settings, but not their text.
+
+    Args:
+        before: Dict, `Settings.identity()` when a run began.
+        now: Dict, the same of today.
+
+    Returns:
+        List of str, their names.
+    """
+    return [
+        named(now[name] or "the shipped corpus")
+        for name, checksum in TEXTS.items()
+        if before.get(checksum) != now.get(checksum)
+        and before.get(name) == now[name]
+    ]
 
 
 class RunFolder:
@@ -117,17 +136,30 @@ class RunFolder:
         found = self.read_json("settings.json")
         if not isinstance(found, dict):
             raise RunError(f"{self._at('settings.json')} holds no settings.")
-        names = sorted({*found, *identity})
-        differ = [
-            f"{name}: {found.get(name)!r} there, {identity.get(name)!r} now"
-            for name in names
-            if found.get(name) != identity.get(name)
-            and name not in NOT_COMPARED
+        changed = [
+            f"{text} has changed since this run began"
+            for text in changed_texts(found, identity)
         ]
-        if differ:
+        others = [
+            f"{name}: {found.get(name)!r} there, {identity.get(name)!r} now"
+            for name in sorted({*found, *identity} - {*TEXTS.values()})
+            if all(  # the path of a text, and its checksum
+                found.get(x) != identity.get(x)
+                for x in (name, TEXTS.get(name, name))
+            )
+        ]
+        if others:
+            longer = found.get("epochs") != identity.get("epochs")
             raise RunError(
                 f"{self.path} holds a run of other settings "
-                f"({'; '.join(differ)}). Name another folder."
+                f"({'; '.join([*changed, *others])}). Name another folder."
+                + f" To train longer, add --resume-from {self.path}."
+                * longer
+            )
+        if changed:
+            raise RunError(
+                f"{self.path}: {' and '.join(changed)}. Put the old text back, "
+                "or name another folder."
             )
 
     def write(self, name, data):

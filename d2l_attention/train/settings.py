@@ -46,10 +46,12 @@ class Settings:
     test_corpus: str | list | None = None
     columns: list | None = None
     reverse: bool = False
+    spreadsheet: bool = False
+    max_bad_share: float = 0.01
     max_length: int = 16
     num_pairs: int | None = None
-    num_validation: int = 1000
-    num_test: int = 1000
+    num_validation: int | None = None
+    num_test: int | None = None
     vocab_size: int | None = None
     subwords: int | None = None
     min_frequency: int = 2
@@ -187,10 +189,13 @@ HELP = {
     "are not trained on (default: --num-test pairs, drawn at random)",
     "columns": "columns of the source and the target (default: 1,2)",
     "reverse": "let source and target change places, in all files",
+    "spreadsheet": "take away the quotes that a spreadsheet puts around cells",
+    "max_bad_share": "share of lines that may be no pairs, and are skipped",
     "max_length": "longest sentence, in tokens, on either side",
     "num_pairs": "number of pairs to use, drawn at random (default: all)",
-    "num_validation": "source sentences kept for validation",
-    "num_test": "source sentences kept for the test (without --test-corpus)",
+    "num_validation": "source sentences kept for validation (default: 1000, or "
+    "a tenth of fewer than 10000)",
+    "num_test": "the same for the test (without --test-corpus)",
     "vocab_size": "largest number of token ids on either side (default: all)",
     "subwords": "learn pieces of words, at most so many on either side, in "
     "place of words; at least 300, and --min-frequency has no part in it "
@@ -221,6 +226,7 @@ def add_arguments(parser):
     """Add one option for each setting to an `ArgumentParser`."""
     numbers = {
         "dropout": at_least(0.0, float, below=1.0),
+        "max_bad_share": at_least(0.0, float, below=1.0),
         "learning_rate": at_least(0.0, float),
         "warmup_steps": at_least(0),
         "warmup_share": at_least(0.0, float, below=1.0),

@@ -261,7 +261,7 @@ def test_many_bad_lines_are_refused(tmp_path):
     path.write_text("\n".join([*LINES, *["bad"] * 10]))
     with pytest.raises(DataError, match=r"10 of 310.*line 301.*1.0%"):
         read_pairs(path)
-    message = "in columns 3 and 4, and tabs.*Line 1 begins with 'go 0"
+    message = "in columns 3 and 4 .* and tabs.*Line 1 begins with 'go 0"
     with pytest.raises(DataError, match=message):
         read_pairs(path, columns=(3, 4))
     with warnings.catch_warnings(record=True) as caught:

@@ -105,22 +105,91 @@ def test_translations_of_one_source_stay_in_one_split(tmp_path):
     assert len(set().union(*sources)) == 50
 
 
+TWINS = ("{}.", "{}!", "{}", "{} ?", "“{}”", "{}…", "{} .", "¿{}?", "{}。")
+
+
+def write_twins(path, number, longest=3):
+    """Sentences that stand there again, with other marks and in capitals."""
+    texts = [f"sentence {i}" + " x" * (i % longest) for i in range(number)]
+    lines = [
+        f"{twin.format(text)}\tphrase {i} {j}"
+        for i, text in enumerate(texts)
+        for j, twin in enumerate(TWINS)
+        for text in (text, text.upper())
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def numbers_of(split):
+    return {int(re.search("[0-9]+", source)[0]) for source, _ in split}
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_twins_stay_in_one_split(raw, tmp_path):
+    path = write_twins(tmp_path / "pairs.txt", 60)
+    options = {"num_validation": 10, "num_test": 10, "max_length": 4}
+    splits = load_pairs(path, **options, raw=raw)
+    numbers = [numbers_of(split) for split in splits]
+    assert [len(x) for x in splits[1:]] == [len(x) for x in numbers[1:]]
+    assert len(numbers[1]) == len(numbers[2]) == 10
+    assert sum(map(len, numbers)) == len(set().union(*numbers)) == 60
+    drawn = load_pairs(path, **options, raw=raw, num_pairs=150)
+    numbers = [numbers_of(split) for split in drawn]
+    assert sum(map(len, numbers)) == len(set().union(*numbers))
+
+
+def test_a_test_of_ones_own_has_no_twin_in_training(tmp_path):
+    path = write_twins(tmp_path / "pairs.txt", 60)
+    own = tmp_path / "test.txt"
+    own.write_text("SENTENCE 3\tone\n“Sentence 4 x!”\ttwo")
+    pairs = load_pairs(path, test_path=own, num_validation=10)
+    others = numbers_of([*pairs.train, *pairs.validation])
+    assert others == {*range(60)} - {3, 4}
+
+
+def test_marks_alone_are_sentences_too(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text("?\ta\n!\tb\n...\tc\n- -\td\nx\te")
+    pairs = load_pairs(path, num_validation=1, num_test=1)
+    assert sum(map(len, pairs)) == 5
+
+
+@pytest.mark.parametrize(
+    ("number", "held_out"),
+    [(3, 1), (30, 3), (300, 30), (2000, 200), (9999, 999), (10_500, 1000)],
+)
+def test_a_small_corpus_holds_back_a_tenth(number, held_out, tmp_path):
+    path = write_pairs(tmp_path / "pairs.txt", number)
+    pairs = load_pairs(path)
+    assert [len(x) for x in pairs[1:3]] == [held_out, held_out]
+    assert len(pairs.train) == 2 * (number - 2 * held_out)
+    pairs = load_pairs(path, num_validation=1, test_path=path_of_one(tmp_path))
+    assert len(pairs.validation) == len(pairs.test) == 1
+
+
+def path_of_one(folder):
+    path = folder / "test.txt"
+    path.write_text("something else\tautre chose")
+    return path
+
+
 def test_a_corpus_too_small_for_its_splits_says_so(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 20)
     with pytest.raises(
-        DataError, match="^20 different sources .*num_validation=10"
+        DataError, match="^20 different sour.*num_validation=10.*Hold back few"
     ):
         load_pairs(path, num_validation=10, num_test=10)
 
 
 def test_a_corpus_of_long_sentences_says_how_long_they_are(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 50)  # 3 tokens
-    message = "^0 diff.*Read: 100 pairs, 100.*100 have more than max_length=2"
+    message = "^0 diff.*ent pairs: 100. 100 have more than max_length=2"
     with pytest.raises(DataError, match=message):
         load_pairs(path, max_length=2, num_validation=40, num_test=5)
     with pytest.raises(DataError) as small:
         load_pairs(path, max_length=3, num_validation=40, num_test=10)
-    assert "Read: 100 pairs" in str(small.value)
+    assert "Different pairs: 100." in str(small.value)
     assert "max_length" not in str(small.value)
 
 

@@ -198,7 +198,7 @@ def test_the_settings_of_a_run_make_the_same_run(finished, tmp_path, capsys):
     assert train(words) == 2
     err = capsys.readouterr().err
     assert "epochs: 1 there, 2 now" in err
-    assert "The shipped corpus has changed since" in err
+    assert "the shipped corpus has changed" in err
 
 
 def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):
@@ -229,4 +229,97 @@ def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):
     assert json.loads(out)["sentences"] == 200 and "Left out" not in err
     own.write_text("stop\thalte")  # another test is another run
     assert train(command(run, **options)[4:]) == 2
-    assert "test_corpus_sha256: " in capsys.readouterr().err
+    assert f"{own} has changed since" in capsys.readouterr().err
+
+
+@pytest.fixture
+def on_a_file(command, runs):
+    """A finished run on a file, and the file."""
+    run, corpus = runs / "file", runs / "pairs.tsv"
+    lines = [f"Go {i} now!\tva {i}" for i in range(300)]
+    corpus.write_text("\n".join(lines))
+    if not (run / "scores.json").exists():
+        options = {"corpus": corpus, "num_pairs": 300, "epochs": 1}
+        assert train(command(run, **options)[4:]) == 0
+    return run, corpus
+
+
+def trained_pairs(run, number):
+    settings = load_settings(RunFolder(run))
+    return Corpus(settings, RunFolder(run)).pairs.train[:number]
+
+
+def test_evaluating_what_was_trained_on_is_told(on_a_file, tmp_path, capsys):
+    run, _ = on_a_file
+    learned = trained_pairs(run, 7)
+    lines = [f"{s.upper().strip('! ')}?\t{t}" for s, t in learned]
+    lines += ["source\ttarget", "wait\tattends"]
+    own = tmp_path / "own.tsv"
+    own.write_text("\n".join(lines))
+    more = tmp_path / "more"  # another text, and the weights of the first run
+    other = tmp_path / "other.tsv"
+    other.write_text("\n".join(f"run {i}\tcours {i}" for i in range(99)))
+    words = [str(more), f"--resume-from={run}", f"--corpus={other}", *BESIDE]
+    assert train([*words, "--batch-size=16", "--num-pairs=99"]) == 0
+    capsys.readouterr()
+    for folder in (run, more):
+        assert evaluate([str(folder), str(own)]) == 0
+        assert "was trained on 7 of these 9" in capsys.readouterr().err
+    own.write_text("\n".join(lines[7:]))
+    assert evaluate([str(run), str(own)]) == 0
+    assert f"{own}: the first pair, 'source' and" in capsys.readouterr().err
+    own.write_text("\n".join(lines[8:]))
+    assert evaluate([str(run), str(own)]) == 0
+    assert "trained on" not in capsys.readouterr().err
+    assert evaluate([str(run)]) == 0  # what was held out
+    assert "trained on" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_text_that_is_gone_or_changed(gone, on_a_file, tmp_path, capsys):
+    finished, corpus = on_a_file
+    run, kept = tmp_path / "run", corpus.read_text()
+    shutil.copytree(finished, run)
+    own = tmp_path / "own.tsv"
+    own.write_text("stop\thalte")
+    corpus.unlink() if gone else corpus.write_text(kept + "\nstop\tva")
+    what = f"There is no file {corpus}."
+    if not gone:
+        what = f"{corpus} has changed since this run began."
+    try:
+        assert evaluate([str(run), str(own)]) == 0  # with the model that it has
+        err = capsys.readouterr().err
+        assert f"trained on these pairs is not known: {what}" in err
+        assert evaluate([str(run)]) == 0
+        assert str(corpus) not in capsys.readouterr().err
+        for name in ("model.keras", "translations.csv"):
+            (run / name).unlink()
+        assert evaluate([str(run)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert what in line and "name a file of pairs" in line
+        words = [f"--settings={run / 'settings.json'}", *BESIDE]
+        assert train([str(run), *words]) == 2
+        *_, line = capsys.readouterr().err.splitlines()
+        assert what.rstrip(".") in line
+        assert ("--corpus" if gone else "Put the old text back") in line
+    finally:
+        corpus.write_text(kept)
+
+
+def test_a_text_that_has_moved_goes_on(on_a_file, tmp_path, capsys):
+    finished, corpus = on_a_file
+    run, moved = tmp_path / "run", tmp_path / "moved.tsv"
+    shutil.copytree(finished, run)
+    shutil.copy(corpus, moved)
+    words = [f"--settings={run / 'settings.json'}", f"--corpus={moved}"]
+    assert train([str(run), *words, *BESIDE]) == 0
+    assert "is finished" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--corpus", "--test-corpus"])
+def test_a_file_that_is_not_there_is_told(option, tmp_path, capsys):
+    assert train([str(tmp_path / "run"), f"{option}=none.tsv"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "There is no file none.tsv." in line and f"{option} " in line
+    assert train([str(tmp_path / "run"), f"{option}=none.en,none.fr"]) == 2
+    assert "There is no file none.en." in capsys.readouterr().err

@@ -274,7 +274,7 @@ def test_trains_in_mixed_precision(precision, corpus):
 def test_what_cannot_be_trained_is_refused(corpus):
     with pytest.raises(RunError, match="one layer.*num_layers=3"):
         make(corpus, model="rnnsearch", num_layers=3)
-    with pytest.raises(RunError, match="make no batch of 100000"):
+    with pytest.raises(RunError, match="batch of 100000.*--batch-size 512"):
         Corpus(dataclasses.replace(SETTINGS, batch_size=100_000))
 
 

@@ -137,7 +137,7 @@ def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
     settings = (begun / "settings.json").read_text()
     moved = settings.replace('"corpus": null', '"corpus": "nowhere.tsv"')
     (begun / "settings.json").write_text(moved)
-    with pytest.raises(DataError, match="nowhere.tsv, is not there any more"):
+    with pytest.raises(DataError, match="There is no file nowhere.tsv"):
         held_out_pairs(begun)
 
 
@@ -164,6 +164,15 @@ def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "There is no folder" in err and "Translating" not in err
     assert out == ""
+    sheet = tmp_path / "sheet.tsv"
+    sheet.write_text('"La tasse rouge."\t"The red cup."\nUn chat.\tA cat.\nno')
+    with pytest.warns(UserWarning, match="2 cells .*--spreadsheet"):
+        assert evaluate([str(finished), str(sheet), "--reverse"]) == 2
+    assert "--max-bad-share" in capsys.readouterr().err
+    options = ["--reverse", "--spreadsheet", "--max-bad-share=0.5", *words[2:]]
+    with pytest.warns(UserWarning, match="1 of 3 lines"):
+        quoted, _ = evaluated(capsys, finished, sheet, *options)
+    assert quoted == found
     path.write_text("long\t" + "cup " * 9)
     assert evaluate([str(finished), str(path), "--columns=2,1"]) == 2
     assert "no pair that is short enough" in capsys.readouterr().err
@@ -202,6 +211,17 @@ def test_a_line_that_is_refused_does_not_end_the_others(translate_lines):
     assert out[0] == out[4] != "" and out[1:4] == [""] * 3
     assert "Line 2: A text must have 1 to 8 tokens. Received 9" in err
     assert "Line 4 is not UTF-8." in err
+
+
+def test_a_carriage_return_in_a_line_is_a_space_and_named(translate_lines):
+    content = b"the\rcat\r\nthe cat\n" + b"cup\r" * 900
+    status, out, err, _ = translate_lines(content)
+    assert out[0] == out[1] != "" and out[2] == ""
+    first, second, refused = err.splitlines()
+    assert first.startswith("Line 1 holds a carriage return")
+    assert second.startswith("Line 3 holds a carriage return")
+    assert refused.startswith("Line 3: A text must have 1 to 8 tokens.")
+    assert status == 2 and len(refused) < 200
 
 
 def test_the_lines_of_a_file_are_translated_in_batches(translate_lines):

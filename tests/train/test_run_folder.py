@@ -107,6 +107,57 @@ def test_the_same_settings_go_on_and_others_are_refused(folder):
     assert folder.read_json("settings.json") == {"dim": 8}
 
 
+TEXT = {"dim": 8, "corpus": "pairs.tsv", "corpus_sha256": "0a1b"}
+TEXT |= {"test_corpus": None, "test_corpus_sha256": None}
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ({"corpus_sha256": "ff"}, "pairs.tsv has changed since this run began"),
+        (
+            {"corpus": "b.tsv", "corpus_sha256": "ff"},
+            "corpus: 'pairs.tsv' there, 'b.tsv' now",
+        ),
+        (
+            {"test_corpus": ["a", "b"], "test_corpus_sha256": ["c", "d"]},
+            r"test_corpus: None there, \['a', 'b'\] now",
+        ),
+        (
+            {"corpus_sha256": "ff", "dim": 9},
+            "pairs.tsv has changed .*dim: 8 there, 9 now",
+        ),
+    ],
+)
+def test_another_text_is_told_in_words(now, told, tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.open(TEXT)
+    with pytest.raises(RunError, match=told) as refused:
+        folder.check({**TEXT, **now})
+    message = str(refused.value)
+    assert "0a1b" not in message and "sha256" not in message
+    assert "another folder" in message
+    folder.check({**TEXT, "corpus": "elsewhere/pairs.tsv"})  # the same text
+    folder.close()
+
+
+def test_a_changed_shipped_corpus_has_a_name(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.open({"corpus": None, "corpus_sha256": "0"})
+    with pytest.raises(RunError, match="shipped corpus has changed since"):
+        folder.check({"corpus": None, "corpus_sha256": "1"})
+    folder.close()
+
+
+def test_more_epochs_are_another_run(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.open({"dim": 8, "epochs": 3})
+    told = f"epochs: 3 there, 5 now.*--resume-from {folder.path}"
+    with pytest.raises(RunError, match=told):
+        folder.check({"dim": 8, "epochs": 5})
+    folder.close()
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(RunError, match="is no run folder, and not empty"):
@@ -153,6 +204,6 @@ def test_the_same_corpus_at_another_place_is_the_same_run(tmp_path):
     here.rename(there)
     folder.check(Settings(corpus=str(there)).identity())
     there.write_text("one\tzwei\n")
-    with pytest.raises(RunError, match="corpus_sha256"):
+    with pytest.raises(RunError, match="moved.tsv' now"):
         folder.check(Settings(corpus=str(there)).identity())
     folder.close()
