@@ -5,58 +5,72 @@
 # The output projection of attention is forgotten.
 def block_parameters(dim, ffn_dim, cross):
     attentions, norms = (2, 3) if cross else (1, 2)
-    return attentions * 3 * dim**2 + 2 * dim * ffn_dim + norms * 2 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    return attentions * 3 * dim**2 + net + norms * 2 * dim
 
 
-# %% exercise 1 | no bias: 2 · dim
+# %% exercise 1 | a row of W_2: for dim = 6 that is 13, not 7
 # The net has one matrix.
 def block_parameters(dim, ffn_dim, cross):
     attentions, norms = (2, 3) if cross else (1, 2)
-    return attentions * 4 * dim**2 + dim * ffn_dim + norms * 2 * dim
-
-
-# %% exercise 1 | no bias: 2 · dim
-# The net is taken to be twice as wide as a token, whatever ffn_dim says.
-def block_parameters(dim, ffn_dim, cross):
-    attentions, norms = (2, 3) if cross else (1, 2)
-    return attentions * 4 * dim**2 + 4 * dim**2 + norms * 2 * dim
-
-
-# %% exercise 1 | no bias: 2 · dim
-# Biases in the net.
-def block_parameters(dim, ffn_dim, cross):
-    attentions, norms = (2, 3) if cross else (1, 2)
-    net = 2 * dim * ffn_dim + dim + ffn_dim
+    net = dim * ffn_dim + ffn_dim + dim
     return attentions * 4 * dim**2 + net + norms * 2 * dim
 
 
-# %% exercise 1 | no biases: 4 vectors, not 8
+# %% exercise 1 | a row of W_2: for dim = 6 that is 13, not 0
+# The net is taken to be twice as wide as a token, whatever ffn_dim says.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    net = 4 * dim**2 + 3 * dim
+    return attentions * 4 * dim**2 + net + norms * 2 * dim
+
+
+# %% exercise 1 | a number of b_1
+# The biases of the net are forgotten.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    return attentions * 4 * dim**2 + 2 * dim * ffn_dim + norms * 2 * dim
+
+
+# %% exercise 1 | the net's b_2, but no biases in attention: 5 vectors, not 4
+# The second bias of the net is forgotten.
+def block_parameters(dim, ffn_dim, cross):
+    attentions, norms = (2, 3) if cross else (1, 2)
+    net = 2 * dim * ffn_dim + ffn_dim
+    return attentions * 4 * dim**2 + net + norms * 2 * dim
+
+
+# %% exercise 1 | no biases in attention: 5 vectors, not 9
 # Biases in the attention.
 def block_parameters(dim, ffn_dim, cross):
     attentions, norms = (2, 3) if cross else (1, 2)
     attention = 4 * dim**2 + 4 * dim
-    return attentions * attention + 2 * dim * ffn_dim + norms * 2 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    return attentions * attention + net + norms * 2 * dim
 
 
 # %% exercise 1 | 2 norms with γ and β
 # A norm has γ only.
 def block_parameters(dim, ffn_dim, cross):
     attentions, norms = (2, 3) if cross else (1, 2)
-    return attentions * 4 * dim**2 + 2 * dim * ffn_dim + norms * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    return attentions * 4 * dim**2 + net + norms * dim
 
 
 # %% exercise 1 | a decoder block: 2 · 4 matrices
 # Cross-attention takes its keys and values ready-made.
 def block_parameters(dim, ffn_dim, cross):
     matrices, norms = (6, 3) if cross else (4, 2)
-    return matrices * dim**2 + 2 * dim * ffn_dim + norms * 2 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    return matrices * dim**2 + net + norms * 2 * dim
 
 
 # %% exercise 1 | a decoder block: 3 norms
 # The third norm of a decoder block is forgotten.
 def block_parameters(dim, ffn_dim, cross):
     attentions = 2 if cross else 1
-    return attentions * 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    return attentions * 4 * dim**2 + net + 4 * dim
 
 
 # %% exercise 1 | without building a block

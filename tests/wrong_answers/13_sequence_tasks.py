@@ -180,7 +180,8 @@ def place_values(friendly, shouted):
 # %% exercise 4 | too early
 # As many parameters are taken for more.
 def first_n(dim, ffn_dim):
-    block_size = 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    block_size = 4 * dim**2 + net + 4 * dim
     n = 1
     while (2 * n - 1) * dim**2 + dim < block_size:
         n += 1
@@ -190,7 +191,8 @@ def first_n(dim, ffn_dim):
 # %% exercise 4 | too early
 # A window of radius N.
 def first_n(dim, ffn_dim):
-    block_size = 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    block_size = 4 * dim**2 + net + 4 * dim
     n = 1
     while (2 * n + 1) * dim**2 + dim <= block_size:
         n += 1
@@ -200,7 +202,8 @@ def first_n(dim, ffn_dim):
 # %% exercise 4 | too late
 # The window has N words, too few for the radius N - 1.
 def first_n(dim, ffn_dim):
-    block_size = 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    block_size = 4 * dim**2 + net + 4 * dim
     n = 1
     while n * dim**2 + dim <= block_size:
         n += 1
@@ -219,8 +222,9 @@ def first_n(dim, ffn_dim):
 # %% exercise 4 | too early
 # The norms of the block are forgotten.
 def first_n(dim, ffn_dim):
+    net = 2 * dim * ffn_dim + ffn_dim + dim
     n = 1
-    while (2 * n - 1) * dim**2 + dim <= 4 * dim**2 + 2 * dim * ffn_dim:
+    while (2 * n - 1) * dim**2 + dim <= 4 * dim**2 + net:
         n += 1
     return n
 
@@ -234,7 +238,8 @@ def first_n(dim, ffn_dim):
 # %% exercise 4 | too late
 # The last N of the other side, and one more for safety.
 def first_n(dim, ffn_dim):
-    block_size = 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    block_size = 4 * dim**2 + net + 4 * dim
     n = 1
     while (2 * n - 1) * dim**2 + dim <= block_size:
         n += 1
@@ -244,19 +249,21 @@ def first_n(dim, ffn_dim):
 # %% exercise 4 | N is a whole number
 # Solved for N, one added, and not rounded.
 def first_n(dim, ffn_dim):
-    return (5 * dim + 2 * ffn_dim + 3) / (2 * dim) + 1
+    return (5 * dim**2 + (2 * ffn_dim + 4) * dim + ffn_dim) / (2 * dim**2) + 1
 
 
 # %% exercise 4 | too early
 # Solved for N and rounded up: as many parameters are taken for more.
 def first_n(dim, ffn_dim):
-    return int(np.ceil((5 * dim + 2 * ffn_dim + 3) / (2 * dim)))
+    numerator = 5 * dim**2 + (2 * ffn_dim + 4) * dim + ffn_dim
+    return int(np.ceil(numerator / (2 * dim**2)))
 
 
 # %% exercise 4 | too early
 # The search ends at N = 20.
 def first_n(dim, ffn_dim):
-    block_size = 4 * dim**2 + 2 * dim * ffn_dim + 4 * dim
+    net = 2 * dim * ffn_dim + ffn_dim + dim
+    block_size = 4 * dim**2 + net + 4 * dim
     sizes = [(2 * n - 1) * dim**2 + dim for n in range(1, 20)]
     return 1 + sum(size <= block_size for size in sizes)
 
@@ -264,4 +271,5 @@ def first_n(dim, ffn_dim):
 # %% exercise 4 | right
 # Solved for N, in whole numbers.
 def first_n(dim, ffn_dim):
-    return (5 * dim + 2 * ffn_dim + 3) // (2 * dim) + 1
+    numerator = 5 * dim**2 + (2 * ffn_dim + 4) * dim + ffn_dim
+    return numerator // (2 * dim**2) + 1
