@@ -95,7 +95,7 @@ class OfKerasLayers(Rival):
 
 
 class OfKerasHub(Rival):
-    """Its projections have biases, ours none: 3 % more numbers."""
+    """Its projections have biases, ours none."""
 
     def make_encoder_block(self, num_heads, ffn_dim, **sizes):
         import keras_hub
