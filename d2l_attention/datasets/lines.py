@@ -63,10 +63,11 @@ def read_lines(path):
                 "UTF-8."
             )
         mac = "\r" in first[:-1] and "\n" not in first
-        lines = _split(itertools.chain([first], blocks), "\n\r"[mac], path)
+        end, stray = ("\r", "\n") if mac else ("\n", "\r")
+        lines = _split(itertools.chain([first], blocks), end, path)
         number, outside, strays = 0, 0, []
         for number, line in enumerate(lines, 1):
-            if "\n\r"[not mac] in line:
+            if stray in line:
                 if mac or _are_several(line):
                     raise _mixed(path, number)
                 # before a tab it ends no line: `paste` has joined two files
