@@ -181,9 +181,9 @@ def test_long_caches_are_read_as_far_as_they_are_written(kind, jit_compile):
     source = np.array([[5, 3, 9, 2], [7, 1, 4, 8]], "int32")
     model.build({"source": (2, 4), "target": (2, 140)})
     # The same on every backend, of a seed that does not write one word only.
-    for i, weight in enumerate(model.weights, 700):
-        if len(weight.shape) == 2:
-            weight.assign(draw(*weight.shape, seed=i))
+    matrices = [weight for weight in model.weights if len(weight.shape) == 2]
+    for i, matrix in enumerate(matrices, 710):
+        matrix.assign(draw(*matrix.shape, seed=i))
     decoder = GreedyDecoder(model, START, 10**6, 140)
     decoder.compile(jit_compile=jit_compile)
     ids = decoder.predict(source, verbose=0)

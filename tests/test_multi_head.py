@@ -136,8 +136,8 @@ def test_equals_the_layer_of_keras(use_bias, dtype):
     mask = np.random.default_rng(1).random((2, 11, 13)) < 0.7
     mask[:, :, 0] = True  # Keras has no zeros for empty rows
     ours = MultiHeadAttention(**SIZES, use_bias=use_bias, dtype=dtype)
-    shapes = [x.shape for x in inputs.values()]
-    ours.build(*shapes)
+    query, key, value = shapes = [x.shape for x in inputs.values()]
+    ours.build(query, value, key)
     if use_bias:  # they start at 0, where an exchange would not show
         for i, weight in enumerate(ours.weights):
             weight.assign(0.3 * draw(*weight.shape, seed=i))
@@ -167,8 +167,8 @@ def test_gradients_equal_those_of_keras(dtype):
     mask = np.random.default_rng(1).random((2, 11, 13)) < 0.7
     mask[:, :, 0] = True  # Keras has no zeros for empty rows
     ours = MultiHeadAttention(**SIZES, use_bias=True, dtype=dtype)
-    shapes = [x.shape for x in inputs.values()]
-    ours.build(*shapes)
+    query, key, value = shapes = [x.shape for x in inputs.values()]
+    ours.build(query, value, key)
     theirs = in_keras(ours, *shapes, dtype=dtype)
     direction = draw(2, 11, 11).astype(dtype)
     found = []

@@ -19,7 +19,7 @@ def test_docstrings_go_and_every_other_line_stays(capsys):
     assert "ops.where(total == 0.0, 1.0, total)" in shown
     lines = inspect.getsource(masked_softmax).splitlines()
     assert shown.splitlines()[-1] == lines[-1]
-    assert "# no visible key" in shown  # comments are kept
+    assert "# (B, S, D)" in shown  # comments are kept
 
 
 def test_a_loop_without_an_end_is_ended_with_a_sentence():

@@ -130,7 +130,7 @@ def test_the_table_of_linear_cost_is_its_file():
     [
         (
             "Translation: 30,000 real pairs",
-            "2026-11-23_fra_eng.csv",
+            "2026-11-25_fra_eng.csv",
             {
                 "RNN without attention": "FixedContextSeq2Seq",
                 "RNN with Bahdanau attention": "BahdanauSeq2Seq",

@@ -51,7 +51,7 @@ def performer_weights(
     """
     query = ops.transpose(log_features(query, directions), (0, 2, 1, 3))
     key = ops.transpose(log_features(key, directions), (0, 2, 1, 3))
-    exponents = ops.expand_dims(query, 3) + ops.expand_dims(key, 2)
+    exponents = ops.add(ops.expand_dims(query, 3), ops.expand_dims(key, 2))
     # exponents: (B, H, T, S, F)
     scores = ops.logsumexp(exponents, axis=-1)  # log φ(q)·φ(k), (B, H, T, S)
     seen = ops.ones_like(scores, "bool")

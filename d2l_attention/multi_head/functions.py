@@ -64,7 +64,7 @@ def multi_head_scores(query, key):
     scores[b, h, t, s] = query[b, t, h] · key[b, s, h] / √K
     """
     if _sum_is_faster(query.shape[1], key.shape[1], key.shape[3]):
-        pairs = ops.expand_dims(query, 2) * ops.expand_dims(key, 1)
+        pairs = ops.multiply(ops.expand_dims(query, 2), ops.expand_dims(key, 1))
         scores = ops.sum(pairs, axis=-1)  # (B, T, S, H)
         scores = ops.transpose(scores, (0, 3, 1, 2))
     else:
@@ -85,7 +85,8 @@ def multi_head_sum(weights, value):
     ):
         weights = ops.transpose(weights, (0, 2, 3, 1))
         value = ops.expand_dims(value, 1)  # (B, 1, S, H, V)
-        return ops.sum(ops.expand_dims(weights, -1) * value, axis=2)
+        products = ops.multiply(ops.expand_dims(weights, -1), value)
+        return ops.sum(products, axis=2)
     return ops.einsum("bhts,bshv->bthv", weights, value)
 
 

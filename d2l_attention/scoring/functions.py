@@ -86,7 +86,9 @@ def gaussian_scores(query, key):
         [[[-0.5, -2.0]]]
     """
     check_equal_features("The Gaussian score", query.shape, key.shape)
-    differences = ops.expand_dims(query, -2) - ops.expand_dims(key, -3)
+    differences = ops.subtract(
+        ops.expand_dims(query, -2), ops.expand_dims(key, -3)
+    )
     return -0.5 * ops.sum(ops.square(differences), axis=-1)
 
 
@@ -189,7 +191,7 @@ def concat_scores(query, key, kernel, score_kernel):
 def perceptron_scores(projected_query, projected_key, score_kernel):
     query = ops.expand_dims(projected_query, -2)  # (B, T, 1, U)
     key = ops.expand_dims(projected_key, -3)  # (B, 1, S, U)
-    hidden = ops.tanh(query + key)  # (B, T, S, U)
+    hidden = ops.tanh(ops.add(query, key))  # (B, T, S, U)
     return ops.sum(hidden * score_kernel, axis=-1)
 
 
