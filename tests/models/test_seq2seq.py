@@ -113,7 +113,7 @@ def test_it_trains_compiled_and_every_weight_moves(model, policy):
     before = [to_numpy(w) for w in model.trainable_weights]
     compile_for_training(
         model,
-        keras.optimizers.Adam(0.05),
+        keras.optimizers.Adam(0.02),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     history = model.fit(INPUTS, TARGET, epochs=20, verbose=0).history["loss"]
