@@ -4,6 +4,7 @@ import _thread
 import ast
 from contextlib import contextmanager
 import inspect
+import signal
 import textwrap
 import threading
 import tracemalloc
@@ -30,6 +31,8 @@ def time_limit(seconds):
         _thread.interrupt_main()
 
     timer = threading.Timer(seconds, interrupt)
+    # a shell's job in the background ignores interrupts
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer.start()
     try:
         try:
@@ -45,6 +48,8 @@ def time_limit(seconds):
             "loop that goes on when nothing changes any more, or whose "
             "condition never becomes false."
         ) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def peak_bytes(function, *inputs):

@@ -1,5 +1,6 @@
 import _thread
 import inspect
+import signal
 import time
 import tracemalloc
 
@@ -22,11 +23,17 @@ def test_docstrings_go_and_every_other_line_stays(capsys):
     assert "# (B, S, D)" in shown  # comments are kept
 
 
-def test_a_loop_without_an_end_is_ended_with_a_sentence():
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_a_loop_without_an_end_is_ended_with_a_sentence(handler, request):
+    before = signal.signal(signal.SIGINT, handler)  # ignored in the background
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(AssertionError, match="end within 0.2 seconds.*loop"):
         with time_limit(0.2):
-            while True:
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
                 pass
+            raise RuntimeError("It was not interrupted.")
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_what_ends_in_time_is_not_interrupted_later():
