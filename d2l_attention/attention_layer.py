@@ -10,6 +10,7 @@ import inspect
 from d2l_attention._checks import check_rate
 from d2l_attention._signature import ConstructorSignature
 from d2l_attention.masking import (
+    check_token_mask,
     join_causal_mask,
     masked_softmax,
     merge_masks,
@@ -17,6 +18,7 @@ from d2l_attention.masking import (
 )
 import keras
 from keras import ops
+import numpy as np
 
 
 class QueryLayer(keras.Layer):
@@ -28,33 +30,45 @@ class QueryLayer(keras.Layer):
 
     def __call__(self, *inputs, **named):
         by_position, by_name = _arguments(type(self).call)
+        layer = type(self).__name__
         if len(inputs) > len(by_position):
-            written = ", ".join([*by_position, *(f"{x}=…" for x in by_name)])
+            written = [*by_position, *(f"{x}=…" for x in by_name[:2])]
             raise TypeError(
-                f"{type(self).__name__} takes {' and '.join(by_position)} by "
-                f"position, and all else by name: layer({written}). Received: "
+                f"{layer} takes {' and '.join(by_position)} by position, and "
+                f"all else by name: layer({', '.join(written)}). Received: "
                 f"{len(inputs)} arguments by position."
+            )
+        known = [*by_position, *by_name]
+        # Keras hands `training` to those layers only that ask for it
+        if unknown := sorted({*named} - {*known, "training"}):
+            raise TypeError(
+                f"{layer} takes no {' and no '.join(unknown)}. It takes "
+                f"{', '.join(known)}."
             )
         given = named | dict(zip(by_position, inputs, strict=False))
         for name in {"query", "value", "key"} & given.keys():
             _check_tensor(name, given[name], by_position)
+        _check_masks({x: y for x, y in given.items() if y is not None})
         return super().__call__(*inputs, **named)
 
 
 @functools.cache
 def _arguments(call):
-    """The names that a `call` takes by position, and two it takes by name."""
+    """The names that a `call` takes by position, and those by name."""
     _, *arguments = inspect.signature(call).parameters.values()  # not `self`
     by_name = [x.name for x in arguments if x.kind is x.KEYWORD_ONLY]
-    return [x.name for x in arguments if x.name not in by_name], by_name[:2]
+    return [x.name for x in arguments if x.name not in by_name], by_name
 
 
 def _check_tensor(name, tensor, by_position):
     """Refuse a list of tensors, and a mask in the place of numbers."""
-    if isinstance(tensor, (list, tuple)):
+    is_list = isinstance(tensor, (list, tuple))
+    if is_list or (name == "query" and tensor is None):
+        kind = type(tensor).__name__
+        received = f"a {kind} of {len(tensor)}" if is_list else None
         raise ValueError(
             f"{name} must be one tensor: write layer({', '.join(by_position)})"
-            f". Received: a {type(tensor).__name__} of {len(tensor)}."
+            f". Received: {received}."
         )
     dtype = getattr(tensor, "dtype", None)
     if dtype is not None and keras.backend.standardize_dtype(dtype) == "bool":
@@ -63,6 +77,30 @@ def _check_tensor(name, tensor, by_position):
             "attention_mask=mask, and a mask of tokens as key_mask=mask. "
             f"Received: a boolean tensor of shape {tuple(tensor.shape)}."
         )
+
+
+# Each mask of tokens, and whose tokens they are: the first that is given.
+_TOKENS_OF = {
+    "query_mask": ("query",),
+    "mask": ("query",),
+    "context_mask": ("query",),
+    "key_mask": ("key", "value", "query"),
+    "value_mask": ("value", "key", "query"),
+}
+
+
+def _check_masks(given):
+    """Refuse a mask that would broadcast to other tokens, or to none."""
+    for name, owners in _TOKENS_OF.items():
+        if name in given:
+            tokens = next(given[x] for x in owners if x in given)
+            check_token_mask(name, given[name], np.shape(tokens)[:2])
+    for name in {"attention_mask", "cross_attention_mask"} & given.keys():
+        if len(np.shape(given[name])) < 2:
+            raise ValueError(
+                f"{name} must say which pairs may attend: (T, S) or more axes."
+                f" Received: shape {tuple(np.shape(given[name]))}."
+            )
 
 
 class AttentionLayer(QueryLayer):

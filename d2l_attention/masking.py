@@ -7,6 +7,7 @@ masks compose with `&` and end in `masked_softmax`.
 
 import keras
 from keras import ops
+import numpy as np
 
 # The highest score among no keys. Finite, so that it can be subtracted from
 # −inf; and above the lowest float32, as which TFLite keeps −inf.
@@ -209,13 +210,44 @@ def _to_mask(mask):
     `logical_and` would cast an additive mask, and so turn it around.
     """
     mask = ops.convert_to_tensor(mask)
+    _check_boolean("A mask", mask)
+    return mask
+
+
+def _check_boolean(name, mask):
     if keras.backend.standardize_dtype(mask.dtype) != "bool":
         raise ValueError(
-            "A mask must be boolean, True = may attend. Received: dtype "
-            f"{mask.dtype}. Cast a mask of 1 and 0 to bool; add an additive "
-            "mask of 0 and -inf to the scores."
+            f"{name} must be boolean, True = may attend. Received: dtype "
+            f"{mask.dtype}. Cast a mask of 1 and 0 to bool; of an additive "
+            "mask of 0 and -inf, take `mask == 0`."
         )
-    return mask
+
+
+def check_token_mask(name, mask, shape):
+    """Refuse a mask that is not one boolean for each token.
+
+    Any other shape could broadcast to the scores and mask something else. One
+    row may hold for the whole batch. Nothing is computed, so a mask may be
+    symbolic.
+
+    Args:
+        name: Str, what the mask is called.
+        mask: Bool tensor `(B, T)` or `(1, T)`, or a list.
+        shape: Tuple, B and T; None = unknown.
+    """
+    if not hasattr(mask, "dtype"):
+        mask = np.asarray(mask)
+    _check_boolean(name, mask)
+    expected, received = tuple(shape), tuple(mask.shape)
+    fits = len(received) == len(expected) and all(
+        None in (m, s) or m == s or (m == 1 and axis < len(expected) - 1)
+        for axis, (m, s) in enumerate(zip(received, expected, strict=True))
+    )
+    if not fits:
+        raise ValueError(
+            f"{name} must have a boolean for each token, so the shape "
+            f"{expected}. Received: shape {received}."
+        )
 
 
 def check_mask(mask, shape):

@@ -591,6 +591,85 @@ def test_a_mask_in_the_place_of_a_value_is_refused(name):
                 make(name)(x, tensor)
 
 
+def masks_of_tokens(name):
+    """The masks (B, T) or (B, S) that a layer takes by name."""
+    names = inspect.signature(public_layers()[name].call).parameters
+    others = {"attention_mask", "cross_attention_mask", "use_causal_mask"}
+    return [x for x in names if x.endswith("mask") and x not in others]
+
+
+def call_with(name, **named):
+    """Three sentences of three tokens, so that a wrong axis would fit too."""
+    x = np.ones((3, 3, 4), "float32")
+    inputs = {"key": x} if name in DECODERS else {}
+    inputs |= {"context": x} if name == "ContextAttention" else {}
+    if any(isinstance(x, keras.KerasTensor) for x in named.values()):
+        x = keras.KerasTensor(x.shape)
+        inputs = dict.fromkeys(inputs, x)
+    return make(name)(x, **inputs, **named)
+
+
+@pytest.mark.parametrize("name", [*ONE_OR_TWO, "AttentionPooling"])
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 4), (2, 3), (3, 3, 1)])
+def test_a_mask_that_is_not_one_of_tokens_is_refused(name, shape):
+    """Whatever it would broadcast to, and before the shapes are known."""
+    for mask in masks_of_tokens(name):
+        wrong = np.ones(shape, "bool")
+        for tensor in (wrong, keras.KerasTensor(shape, "bool")):
+            with pytest.raises(ValueError) as told:
+                call_with(name, **{mask: tensor})
+            message = str(told.value)
+            assert mask in message and f"Received: shape {shape}" in message
+            assert "(3, 3)" in message
+
+
+@pytest.mark.parametrize("name", [*ONE_OR_TWO, "AttentionPooling"])
+def test_a_mask_of_integers_is_refused_where_it_is_not_needed_too(name):
+    for mask in masks_of_tokens(name):
+        wrong = np.ones((3, 3), "int32")
+        for tensor in (wrong, keras.KerasTensor((3, 3), "int32")):
+            with pytest.raises(ValueError, match="must be boolean.*int32"):
+                call_with(name, **{mask: tensor})
+
+
+@pytest.mark.parametrize("name", ONE_OR_TWO)
+def test_one_row_of_a_mask_holds_for_all_sentences_and_a_list_is_a_mask(name):
+    row = [[True, True, False]]
+    for mask in masks_of_tokens(name):
+        outputs = [
+            call_with(name, **{mask: x}) for x in (row, np.array(row * 3))
+        ]
+        assert outputs[0].shape == outputs[1].shape
+
+
+@pytest.mark.parametrize("name", ONE_OR_TWO)
+def test_a_mask_of_pairs_needs_two_axes_at_least(name):
+    names = inspect.signature(public_layers()[name].call).parameters
+    for mask in {"attention_mask", "cross_attention_mask"} & {*names}:
+        with pytest.raises(ValueError, match=rf"{mask}.*\(T, S\).*\(3,\)"):
+            call_with(name, **{mask: np.ones(3, "bool")})
+
+
+@pytest.mark.parametrize("name", ONE_OR_TWO)
+def test_a_name_that_a_call_does_not_have_is_answered_with_those_it_has(name):
+    for tensor in (np.ones((3, 3, 4)), keras.KerasTensor((3, 3, 4))):
+        with pytest.raises(TypeError, match=rf"{name} .*atention_mask.*query"):
+            make(name)(tensor, atention_mask=None)
+        with pytest.raises(ValueError, match="query must be one tensor.*None"):
+            make(name)(None)
+
+
+@pytest.mark.parametrize(
+    "positions", [[False, True, False], np.array([0.0, 2.9]), [[True], [False]]]
+)
+def test_global_positions_that_are_no_integers_are_refused(positions):
+    layer, x = make("LongformerAttention"), np.ones((2, 3, 4), "float32")
+    with pytest.raises(ValueError, match="global_positions.*integers.*flatnon"):
+        layer(x, global_positions=positions)
+    with pytest.raises(ValueError, match="global_positions.*integers.*flatnon"):
+        d2l_attention.longformer_mask(3, 1, positions)
+
+
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_decoder_takes_its_source_by_position_and_names_a_missing_one(name):
     x, y, _ = two_sequences()

@@ -77,8 +77,12 @@ def test_the_examples_of_the_readme_run(there):
 
 
 def test_the_contract_of_the_reference_runs():
-    (contract,) = blocks("docs/api.md")
+    contract, export = blocks("docs/api.md")
     run(contract, {})
+    names = {}
+    run(export, names)
+    assert names["model"].input_shape == (None, None)
+    assert names["model"].inputs[0].dtype == "int32"
 
 
 def rows_below(title):

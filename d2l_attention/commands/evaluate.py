@@ -111,7 +111,7 @@ def _pairs(translator, options):
         spreadsheet=options.spreadsheet,
     )
     for look in look_at({tuple(map(normalize, pair)): pair for pair in pairs}):
-        print(f"{named(options.file)}: {look}", file=sys.stderr)
+        print(f"Warning: {named(options.file)}: {look}", file=sys.stderr)
     fit = []
     for pair in pairs:
         try:

@@ -7,13 +7,13 @@ from d2l_attention.datasets.lines import PAGE, DataError, some_of
 SHOWN = 9  # lines that say what kind of file it is
 
 
-def report_bad_lines(name, bad, first, num_good, max_bad_share, needed):
+def report_bad_lines(name, bad, num_good, max_bad_share, needed):
     """Warn of the unusable lines, or refuse the file if they are too many.
 
     Args:
         name: Str, names the file, or the two files.
-        bad: List of the numbers of unusable lines.
-        first: List of the beginnings of the first of them, at most `SHOWN`.
+        bad: Dict of number → text of the unusable lines; later ones may have
+            an empty text.
         num_good: Int, number of pairs.
         max_bad_share: Float, share of unusable lines that is tolerated.
         needed: Str, what a line needs to be a pair.
@@ -26,13 +26,16 @@ def report_bad_lines(name, bad, first, num_good, max_bad_share, needed):
         raise DataError(f"{name} is empty.")
     message = (
         f"{name}: {len(bad)} of {total} lines are not pairs (line "
-        f"{some_of(bad)})"
+        f"{some_of(sorted(bad))})"
     )
     if len(bad) <= max_bad_share * total:
         if bad:
             warnings.warn(f"{message}; skipped.", stacklevel=4)
         return
-    shown = f"Line {bad[0]} begins with {first[0][:60]!r}."
+    first = [line for _, line in sorted(bad.items()) if line][:SHOWN]
+    shown = f"Line {min(bad)} begins with {first[0][:60]!r}."
+    if any("\0" in line for line in first):
+        shown = "They hold the character NUL, which no text has."
     remedy = "Mend them, or let --max-bad-share skip more."
     if 4 * num_good < len(bad) and "\t" not in first[0]:
         if kind := _kind_of(first):

@@ -5,6 +5,7 @@ where it can, the line. A download is written beside its place and renamed
 once its checksum is right, so an older file is never lost.
 """
 
+from collections import Counter
 import functools
 import itertools
 from pathlib import Path
@@ -86,8 +87,9 @@ def read_pairs(
     """Read the pairs of a tab-separated file.
 
     A line is unusable if one of the two columns is missing or empty, if it
-    holds the character NUL, or if it is longer than 10,000 characters. Empty
-    lines are skipped. A terminal shows how far a large file has been read.
+    holds the character NUL, if it is longer than 10,000 characters, or if it
+    has more columns than most lines and `columns` is None. Empty lines are
+    skipped. A terminal shows how far a large file has been read.
 
     Args:
         path: A text file, plain, gzipped or in a zip; `"download:NAME"`; or a
@@ -107,43 +109,62 @@ def read_pairs(
 
     Raises:
         DataError: If the file cannot be read, holds more than 500 MB of text,
-            has too many unusable lines, or if the first of three columns or
-            more holds only numbers and `columns` is None; or if two files
-            have different numbers of lines.
+            has too many unusable lines, or if one of the first two columns
+            of three or more holds no words and `columns` is None; or if two
+            files have different numbers of lines.
         FileNotFoundError: If there is no file.
     """
-    pairs, bad, first_bad, num_numbers = [], [], [], 0
+    pairs, numbers, widths, bad = [], [], [], {}
+    wordless = [0, 0]  # of source and target, in lines with more columns
     spell = clean if raw else normalize
-    for number, line, cells in _rows(path, columns, spreadsheet):
+    for number, line, width, cells in _rows(path, columns, spreadsheet):
         pair = tuple(map(spell, cells))
         usable = len(line) <= MAX_LINE and "\0" not in line
         if usable and len(pair) == 2 and all(pair):
             pairs.append(pair)
-            num_numbers += line.count("\t") > 1 and pair[0].isdecimal()
+            numbers.append(number)
+            widths.append(width)
+            for i, text in enumerate(pair):
+                wordless[i] += width > 2 and not any(map(str.isalpha, text))
         elif line.strip():
-            bad.append(number)
-            if len(first_bad) < SHOWN:
-                first_bad.append(line[:200])
+            bad[number] = line if len(bad) < SHOWN else ""
     needed = _needed(path, columns, spreadsheet)
-    report_bad_lines(
-        named(path), bad, first_bad, len(pairs), max_bad_share, needed
-    )
-    # perhaps under the name of the column
-    if columns is None and 0 < num_numbers >= len(pairs) - (len(pairs) > 2):
-        raise DataError(
-            f"The first column of {path} holds only numbers. Say which columns "
-            "are the sentences, as in `--columns 2,4`."
-        )
+    if columns is None and pairs:
+        # a line with more columns than most has a tab within a sentence
+        usual = Counter(widths).most_common(1)[0][0]
+        wide = [i for i, width in enumerate(widths) if width > usual]
+        if wide:
+            needed += (
+                f", and {usual} columns at most, as most lines have "
+                "(--columns 1,2 does not count them)"
+            )
+            bad |= {numbers[i]: "\t".join(pairs[i]) for i in wide}
+            pairs = [
+                x for x, w in zip(pairs, widths, strict=True) if w <= usual
+            ]
+    report_bad_lines(named(path), bad, len(pairs), max_bad_share, needed)
+    for i, number in enumerate(wordless):
+        # perhaps under the name of the column
+        if columns is None and 0 < number >= len(pairs) - (len(pairs) > 2):
+            raise DataError(
+                f"Column {i + 1} of {path} holds no words, as in "
+                f"{pairs[-1][i]!r}. Say which columns are the sentences, as in "
+                "`--columns 2,4`."
+            )
     return [pair[::-1] for pair in pairs] if reverse else pairs
 
 
 def _rows(path, columns, spreadsheet):
-    """Number and text of each line, and its cells of source and target."""
+    """Number and text of each line, its columns, its source and target."""
     read = spreadsheet_rows if spreadsheet else plain_rows
     if not are_two(path):
         one, two = (x - 1 for x in check_columns(columns))
         for number, line, cells in read(read_lines(local(path)), path):
-            yield number, line, [cells[i] for i in (one, two) if i < len(cells)]
+            width = len(cells)
+            while width > 2 and not cells[width - 1].strip():
+                width -= 1
+            pair = [cells[i] for i in (one, two) if i < len(cells)]
+            yield number, line, width, pair
         return
     if columns is not None:
         raise DataError(
@@ -161,7 +182,7 @@ def _rows(path, columns, spreadsheet):
                 f"ends before line {last}."
             )
         cells = [" ".join(row[2]) for row in (one, two)]
-        yield one[0], f"{one[1]}\t{two[1]}", cells
+        yield one[0], f"{one[1]}\t{two[1]}", 2, cells
 
 
 def are_two(path):

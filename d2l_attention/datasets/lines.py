@@ -145,7 +145,8 @@ def _split(blocks, end, path):
             byte = ord(block[error.start]) - 0xDC00
             raise DataError(
                 f"{path} is not UTF-8: line {number} holds the byte "
-                f"0x{byte:02x}. Save it as UTF-8, with an editor or with "
+                f"0x{byte:02x}. If that line alone is wrong, mend it; if not, "
+                "save the file as UTF-8, with an editor or with "
                 "`iconv -f OLD_ENCODING -t UTF-8`."
             ) from error
         *lines, rest = (rest + block).split(end)

@@ -50,9 +50,12 @@ def look_at(pairs):
         )
     same = [pairs[pair] for pair in pairs if pair[0] == pair[1]]
     if same:
+        remedy = "Delete those that are not translated."
+        if len(same) > len(pairs) / 2:
+            remedy = "Is one column, or one file, read twice?"
         yield (
             f"{_share(same, pairs)} have the same text on both sides, such as "
-            f"{same[0][0]!r}. Delete those that are not translated."
+            f"{same[0][0]!r}. {remedy}"
         )
     turned = exchanged(list(pairs))
     if turned:

@@ -129,8 +129,8 @@ def load_pairs(
             f"Read {len(read):,} pairs. Dropped: {num_twice:,} that occur "
             f"twice, {dropped}\n"
             f"Left: {train:,} to train on, {validation:,} to validate, "
-            f"{test:,} to test. Of the longer ones, {long_test:,} are a test "
-            "of their own."
+            f"{test:,} to test, and {long_test:,} of the longer pairs for a "
+            "second test."
         )
     return splits
 
@@ -151,7 +151,7 @@ def _by_tokens(read, path, verbose):
         written.setdefault(tuple(map(normalize, pair)), pair)
     if verbose and path is not None:
         for look in look_at(written):
-            print(f"{named(path)}: {look}")
+            print(f"Warning: {named(path)}: {look}")
     return written
 
 
@@ -190,7 +190,12 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
             f"num_validation={num_validation} and num_test={num_test} of them."
             f" Different pairs: {len(pairs):,}."
         )
-        if len(short) < len(pairs):
+        if 9 * len(twins) < len(drawn):
+            message += (
+                f" Many have one source, such as {drawn[0][0]!r}. Are these "
+                "the right columns?"
+            )
+        elif len(short) < len(pairs):
             message += (
                 f" {len(pairs) - len(short):,} have more than "
                 f"max_length={max_length} tokens on a side; half of all pairs "

@@ -19,7 +19,7 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
         holds `[start]` and `[end]`.
 
     Raises:
-        DataError: If a vocabulary would be empty, or the second would lack
+        DataError: If a vocabulary would hold no word, or the second would lack
             `[start]` or `[end]`.
     """
     sides = (
@@ -27,12 +27,15 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
         [f"{START} {target} {END}" for _, target in pairs],
     )
     tokens = [_frequent_tokens(x, vocab_size, min_frequency) for x in sides]
-    if not tokens[0] or not {START, END} <= {*tokens[1]}:
-        raise DataError(
-            "The vocabularies would be empty, or without [start] and [end]. "
-            f"Received: vocab_size={vocab_size}, "
-            f"min_frequency={min_frequency}, for {len(pairs)} pairs."
-        )
+    marks = set(), {START, END}
+    for i, name in enumerate(("source", "target")):
+        if not {*tokens[i]} > marks[i]:  # marks and a word
+            example = f", such as {pairs[0][i]!r}" if pairs else ""
+            raise DataError(
+                f"The vocabulary of the {name} would hold no word. Received: "
+                f"min_frequency={min_frequency}, vocab_size={vocab_size}, for "
+                f"{len(pairs)} texts{example}."
+            )
     return tuple(map(make_vectorizer, tokens))
 
 

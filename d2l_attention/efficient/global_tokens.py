@@ -1,7 +1,9 @@
 """Which tokens are global, and who may attend to whom because of them."""
 
 from d2l_attention.masking import causal_mask, window_mask
+import keras
 from keras import ops
+import numpy as np
 
 
 def longformer_mask(
@@ -31,7 +33,7 @@ def longformer_mask(
          [1 0 1 1]]
     """
     near = window_mask(num_tokens, num_tokens, window, window)
-    positions = ops.convert_to_tensor(global_positions, "int32")
+    positions = to_positions(global_positions)
     is_global = is_among(positions[None], num_tokens)[0]  # (T,)
     mask = ops.logical_or(near, is_global)  # (T, T)
     mask = ops.logical_or(mask, is_global[:, None])
@@ -40,9 +42,23 @@ def longformer_mask(
     return mask
 
 
+def to_positions(positions):
+    """The positions as a tensor; refuse a mask, which is read as 0 and 1."""
+    if not hasattr(positions, "dtype"):
+        positions = np.asarray(positions)
+    dtype = keras.backend.standardize_dtype(positions.dtype)
+    if "int" not in dtype and 0 not in positions.shape:
+        raise ValueError(
+            "`global_positions` must be integers, the places of the global "
+            f"tokens. Received: dtype {dtype}. For a mask of tokens, take "
+            "`np.flatnonzero(mask)`."
+        )
+    return ops.cast(positions, "int32")
+
+
 def of_each_sample(positions, batch):
     """Positions `(G,)` or `(B, G)` as `(B, G)`."""
-    positions = ops.convert_to_tensor(positions, "int32")
+    positions = to_positions(positions)
     if len(positions.shape) == 1:
         positions = ops.tile(positions[None], (batch, 1))
     return positions

@@ -68,9 +68,10 @@ def reformer_attention(
     dtype = query.dtype
     batch, length, num_heads = ops.shape(query)[:3]
     buckets = padding_in_last_bucket(ops.cast(buckets, "int32"), key_mask)
-    if key_mask is None:
-        key_mask = ops.ones((batch, length), "bool")
-    present = ops.tile(ops.expand_dims(key_mask, 2), (1, 1, num_heads))
+    present = ops.ones((batch, length), "bool")
+    if key_mask is not None:
+        present = ops.logical_and(present, key_mask)
+    present = ops.tile(ops.expand_dims(present, 2), (1, 1, num_heads))
 
     query = _heads_apart(ops.cast(query, "float32"))  # (B H, T, K)
     value = _heads_apart(ops.cast(value, "float32"))  # (B H, T, V)

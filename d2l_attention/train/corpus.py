@@ -159,6 +159,6 @@ class Corpus:
             )
             if subwords and size < subwords:
                 print(
-                    f"It is smaller than --subwords {subwords}, because the "
-                    "text has no more pieces."
+                    f"The {name} vocabulary is smaller than --subwords "
+                    f"{subwords}, because the text has no more pieces."
                 )

@@ -161,7 +161,8 @@ def two_columns(text):
         return files.check_columns([int(x) for x in text.split(",")])
     except ValueError as error:
         raise argparse.ArgumentTypeError(
-            f"must look like 2,4: two numbers from 1. Received: {text}"
+            "must look like 2,4: two different numbers from 1. Received: "
+            f"{text}"
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.attention_layer import output_spec
-from d2l_attention.masking import masked_softmax
+from d2l_attention.masking import check_token_mask, masked_softmax
 import keras
 from keras import ops
 
@@ -57,6 +57,8 @@ class AttentionPooling(keras.Layer):
         self.query = self.add_weight((self.units,), normal, name="q")
 
     def call(self, x, mask=None, return_attention_scores=False):
+        if mask is not None:
+            check_token_mask("mask", mask, x.shape[:-1])
         hidden = self.hidden(x)  # (…, T, U)
         scores = ops.sum(hidden * self.query, axis=-1)  # (…, T)
         weights = masked_softmax(scores, mask)
@@ -70,6 +72,8 @@ class AttentionPooling(keras.Layer):
         return (*x_shape[:-2], x_shape[-1])
 
     def compute_output_spec(self, x, mask=None, return_attention_scores=False):
+        if mask is not None:
+            check_token_mask("mask", mask, x.shape[:-1])
         return output_spec(
             self,
             self.compute_output_shape(x.shape),

@@ -107,14 +107,63 @@ def test_columns_that_cannot_be_are_refused(tmp_path, columns):
         read_pairs(path, columns=columns)
 
 
-def test_a_column_of_numbers_is_no_language(tmp_path):
+@pytest.mark.parametrize("text", ["7", "0.12", "2024-01-05", "-", "3 / 4"])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_column_without_words_is_no_language(text, column, tmp_path):
+    path = tmp_path / "pairs.txt"
+    rows = [[f"go {i}", f"va {i}", "more"] for i in range(30)]
+    for row in rows[1:]:  # perhaps under the name of the column
+        row[column] = text
+    path.write_text("\n".join("\t".join(row) for row in rows))
+    with pytest.raises(DataError, match=rf"Column {column + 1} .*--columns"):
+        read_pairs(path)
+    assert len(read_pairs(path, columns=(1, 2))) == 30
+
+
+def test_numbers_and_their_names_are_two_languages(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("\n".join(IDS))
-    with pytest.raises(DataError, match="only numbers.*--columns 2,4"):
-        read_pairs(path)
     assert read_pairs(path, columns=(1, 2))[7] == ("7", "go 7")
     path.write_text("7\tseven\n8\teight")  # two columns: a dictionary
     assert len(read_pairs(path)) == 2
+
+
+@pytest.mark.parametrize("more", ["", "\tCC-BY"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_tab_within_a_sentence_makes_no_other_pair(more, side, tmp_path):
+    """The sentence would be cut, or the translation be its second half."""
+    path = tmp_path / "pairs.txt"
+    rows = [[f"go {i} on", f"va {i} là"] for i in range(300)]
+    rows[7][side] = rows[7][side].replace(" ", "\t")
+    lines = ["\t".join(row) + more for row in rows]
+    path.write_text("\n".join(lines))
+    with pytest.warns(UserWarning, match=r"1 of 300 .*\(line 8\)"):
+        assert len(read_pairs(path)) == 299
+    assert len(read_pairs(path, columns=(1, 2))) == 300
+    for row in rows[8:90]:
+        row[side] = row[side].replace(" ", "\t")
+    path.write_text("\n".join("\t".join(row) + more for row in rows))
+    message = r"83 of 300 .*line 8, 9.* columns at most.*--columns 1,2.*Line 8"
+    with pytest.raises(DataError, match=message):
+        read_pairs(path)
+
+
+def test_columns_that_few_lines_have_are_no_tab_if_they_are_empty(tmp_path):
+    path = tmp_path / "pairs.txt"
+    lines = [f"go {i}\tva {i}" + "\t" * (i % 3) for i in range(30)]
+    path.write_text("\n".join(lines))
+    assert len(read_pairs(path)) == 30
+    lines = [f"go {i}\tva {i}" + "\tCC-BY" * (i < 20) for i in range(30)]
+    path.write_text("\n".join(lines))
+    assert len(read_pairs(path)) == 30
+
+
+def test_the_character_nul_is_named(tmp_path):
+    path = tmp_path / "pairs.txt"
+    lines = [f"go {'on ' * 99}{i}\tva {i}\0"[i % 9 > 0 :] for i in range(30)]
+    path.write_text("\n".join(lines))
+    with pytest.raises(DataError, match="30 of 30 .*the character NUL"):
+        read_pairs(path)
 
 
 @pytest.fixture
@@ -281,7 +330,7 @@ def test_a_file_that_is_not_utf_8_names_byte_and_line(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"go .\tva !\n\xe9t\xe9\tsummer\n")
     with pytest.raises(
-        DataError, match="not UTF-8: line 2 .*byte 0xe9. Save.*iconv"
+        DataError, match="not UTF-8: line 2 .*byte 0xe9. .*save.*iconv"
     ):
         read_pairs(path)
 

@@ -30,7 +30,7 @@ def looks(tmp_path, capsys):
         capsys.readouterr()
         load_pairs(path, **OPTIONS, verbose=1, **options)
         lines = capsys.readouterr().out.splitlines()
-        start = f"{path}: "
+        start = f"Warning: {path}: "
         return [x.removeprefix(start) for x in lines if x.startswith(start)]
 
     return look
@@ -92,6 +92,11 @@ def test_text_that_is_not_translated(looks):
     assert pairs[7][0] in told and "Delete" in told
 
 
+def test_a_file_that_is_read_twice(looks):
+    (told,) = looks([(source, source) for source, _ in shipped()])
+    assert "300 of 300 pairs" in told and "read twice" in told
+
+
 def exchanged(pairs, which):
     return [pair[::-1] if which(i) else pair for i, pair in enumerate(pairs)]
 
@@ -151,5 +156,5 @@ def test_numbers_below_a_header_are_no_language(tmp_path):
     path = tmp_path / "pairs.tsv"
     lines = [f"{i}\tgo {i}\tva {i}" for i in range(30)]
     path.write_text("\n".join(["id\tenglish\tfrench", *lines]))
-    with pytest.raises(DataError, match="only numbers.*--columns 2,4"):
+    with pytest.raises(DataError, match="Column 1 .*no words.*--columns 2,4"):
         read_pairs(path)

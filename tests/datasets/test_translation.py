@@ -97,6 +97,23 @@ def test_a_vocabulary_without_room_for_words_says_so(options):
         make_vectorizers([("a b", "c d")] * 10, **options)
 
 
+@pytest.mark.parametrize(("side", "name"), [(0, "source"), (1, "target")])
+def test_a_side_of_ids_alone_has_no_vocabulary(side, name):
+    pairs = [[f"go {i % 5}", f"va {i % 5}"] for i in range(30)]
+    for i, pair in enumerate(pairs):
+        pair[side] = f"s{i:04}"
+    with pytest.raises(DataError, match=f"of the {name} .*no word.*'s0000'"):
+        make_vectorizers(pairs)
+
+
+def test_a_column_with_one_source_is_asked_about(tmp_path):
+    path = tmp_path / "pairs.txt"
+    lines = [f"eng\tva {i}" for i in range(30)]
+    path.write_text("\n".join(lines))
+    with pytest.raises(DataError, match="one source, such as 'eng'.*columns"):
+        load_pairs(path)
+
+
 def test_translations_of_one_source_stay_in_one_split(tmp_path):
     path = write_pairs(tmp_path / "pairs.txt", 50)
     pairs = load_pairs(path, num_validation=10, num_test=10)

@@ -43,7 +43,7 @@ def test_fewer_pieces_than_asked_for_are_told(corpus_of, capsys):
     for name, size in zip(("source", "target"), sizes, strict=True):
         assert 300 < size < 8000
         assert f"The {name} vocabulary has {size:,} ids. " in out
-    assert out.count("\nIt is smaller than --subwords 8000, because") == 2
+    assert out.count("vocabulary is smaller than --subwords 8000") == 2
     corpus_of(lines(200), subwords=min(sizes))
     assert "--subwords" not in capsys.readouterr().out
 
