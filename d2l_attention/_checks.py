@@ -2,6 +2,9 @@
 
 from numbers import Integral
 
+import keras
+import numpy as np
+
 
 def check_room(model, num_tokens):
     """Refuse more tokens than a model has positions."""
@@ -40,3 +43,83 @@ def check_positive(name, value):
             f"`{name}` must be a positive integer. Received: {name}={value!r}."
         )
     return int(value)  # of NumPy's integers too, which JSON does not know
+
+
+def check_boolean(name, mask):
+    """Refuse a mask of another dtype."""
+    if keras.backend.standardize_dtype(mask.dtype) != "bool":
+        raise ValueError(
+            f"{name} must be boolean, True = may attend. Received: dtype "
+            f"{mask.dtype}. Cast a mask of 1 and 0 to bool; of an additive "
+            "mask of 0 and -inf, take `mask == 0`."
+        )
+
+
+def check_token_mask(name, mask, shape):
+    """Refuse a mask that is not one boolean for each token.
+
+    Any other shape could broadcast to the scores and mask something else. One
+    row may hold for the whole batch. Nothing is computed, so a mask may be
+    symbolic.
+
+    Args:
+        name: Str, what the mask is called.
+        mask: Bool tensor `(B, T)` or `(1, T)`, or a list.
+        shape: Tuple, B and T; None = unknown.
+    """
+    if not hasattr(mask, "dtype"):
+        mask = np.asarray(mask)
+    check_boolean(name, mask)
+    expected, received = tuple(shape), tuple(mask.shape)
+    fits = len(received) == len(expected) and all(
+        None in (m, s) or m == s or (m == 1 and axis < len(expected) - 1)
+        for axis, (m, s) in enumerate(zip(received, expected, strict=True))
+    )
+    if not fits:
+        raise ValueError(
+            f"{name} must have a boolean for each token, so the shape "
+            f"{expected}. Received: shape {received}."
+        )
+
+
+def check_tensor(name, tensor, by_position):
+    """Refuse a list of tensors, and a mask in the place of numbers."""
+    is_list = isinstance(tensor, (list, tuple))
+    if is_list or (name == "query" and tensor is None):
+        kind = type(tensor).__name__
+        received = f"a {kind} of {len(tensor)}" if is_list else None
+        raise ValueError(
+            f"{name} must be one tensor: write layer({', '.join(by_position)})"
+            f". Received: {received}."
+        )
+    dtype = getattr(tensor, "dtype", None)
+    if dtype is not None and keras.backend.standardize_dtype(dtype) == "bool":
+        raise ValueError(
+            f"{name} must have numbers. A mask of pairs goes by its name, "
+            "attention_mask=mask, and a mask of tokens as key_mask=mask. "
+            f"Received: a boolean tensor of shape {tuple(tensor.shape)}."
+        )
+
+
+# Each mask of tokens, and whose tokens they are: the first that is given.
+_TOKENS_OF = {
+    "query_mask": ("query",),
+    "mask": ("query",),
+    "context_mask": ("query",),
+    "key_mask": ("key", "value", "query"),
+    "value_mask": ("value", "key", "query"),
+}
+
+
+def check_masks(given):
+    """Refuse a mask that would broadcast to other tokens, or to none."""
+    for name, owners in _TOKENS_OF.items():
+        if name in given:
+            tokens = next(given[x] for x in owners if x in given)
+            check_token_mask(name, given[name], np.shape(tokens)[:2])
+    for name in {"attention_mask", "cross_attention_mask"} & given.keys():
+        if len(np.shape(given[name])) < 2:
+            raise ValueError(
+                f"{name} must say which pairs may attend: (T, S) or more axes."
+                f" Received: shape {tuple(np.shape(given[name]))}."
+            )

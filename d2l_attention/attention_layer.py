@@ -7,10 +7,9 @@ output  = dropout(weights) value
 import functools
 import inspect
 
-from d2l_attention._checks import check_rate
+from d2l_attention._checks import check_masks, check_rate, check_tensor
 from d2l_attention._signature import ConstructorSignature
 from d2l_attention.masking import (
-    check_token_mask,
     join_causal_mask,
     masked_softmax,
     merge_masks,
@@ -18,7 +17,6 @@ from d2l_attention.masking import (
 )
 import keras
 from keras import ops
-import numpy as np
 
 
 class QueryLayer(keras.Layer):
@@ -47,8 +45,8 @@ class QueryLayer(keras.Layer):
             )
         given = named | dict(zip(by_position, inputs, strict=False))
         for name in {"query", "value", "key"} & given.keys():
-            _check_tensor(name, given[name], by_position)
-        _check_masks({x: y for x, y in given.items() if y is not None})
+            check_tensor(name, given[name], by_position)
+        check_masks({x: y for x, y in given.items() if y is not None})
         return super().__call__(*inputs, **named)
 
 
@@ -58,49 +56,6 @@ def _arguments(call):
     _, *arguments = inspect.signature(call).parameters.values()  # not `self`
     by_name = [x.name for x in arguments if x.kind is x.KEYWORD_ONLY]
     return [x.name for x in arguments if x.name not in by_name], by_name
-
-
-def _check_tensor(name, tensor, by_position):
-    """Refuse a list of tensors, and a mask in the place of numbers."""
-    is_list = isinstance(tensor, (list, tuple))
-    if is_list or (name == "query" and tensor is None):
-        kind = type(tensor).__name__
-        received = f"a {kind} of {len(tensor)}" if is_list else None
-        raise ValueError(
-            f"{name} must be one tensor: write layer({', '.join(by_position)})"
-            f". Received: {received}."
-        )
-    dtype = getattr(tensor, "dtype", None)
-    if dtype is not None and keras.backend.standardize_dtype(dtype) == "bool":
-        raise ValueError(
-            f"{name} must have numbers. A mask of pairs goes by its name, "
-            "attention_mask=mask, and a mask of tokens as key_mask=mask. "
-            f"Received: a boolean tensor of shape {tuple(tensor.shape)}."
-        )
-
-
-# Each mask of tokens, and whose tokens they are: the first that is given.
-_TOKENS_OF = {
-    "query_mask": ("query",),
-    "mask": ("query",),
-    "context_mask": ("query",),
-    "key_mask": ("key", "value", "query"),
-    "value_mask": ("value", "key", "query"),
-}
-
-
-def _check_masks(given):
-    """Refuse a mask that would broadcast to other tokens, or to none."""
-    for name, owners in _TOKENS_OF.items():
-        if name in given:
-            tokens = next(given[x] for x in owners if x in given)
-            check_token_mask(name, given[name], np.shape(tokens)[:2])
-    for name in {"attention_mask", "cross_attention_mask"} & given.keys():
-        if len(np.shape(given[name])) < 2:
-            raise ValueError(
-                f"{name} must say which pairs may attend: (T, S) or more axes."
-                f" Received: shape {tuple(np.shape(given[name]))}."
-            )
 
 
 class AttentionLayer(QueryLayer):

@@ -5,9 +5,8 @@ masks in `padding_mask`, order in `causal_mask`, distance in `window_mask`;
 masks compose with `&` and end in `masked_softmax`.
 """
 
-import keras
+from d2l_attention._checks import check_boolean
 from keras import ops
-import numpy as np
 
 # The highest score among no keys. Finite, so that it can be subtracted from
 # −inf; and above the lowest float32, as which TFLite keeps −inf.
@@ -33,8 +32,7 @@ def padding_mask(lengths, size):
         ValueError: If `lengths` is not an integer tensor of rank 1 or 2.
 
     Example:
-        >>> import numpy as np
-        >>> from d2l_attention import padding_mask
+        >>>         >>> from d2l_attention import padding_mask
         >>> mask = padding_mask(np.array([2, 3]), size=4)  # two sentences
         >>> np.array(mask).astype(int).tolist()
         [[[1, 1, 0, 0]], [[1, 1, 1, 0]]]
@@ -69,8 +67,7 @@ def causal_mask(num_queries, num_keys=None):
         Bool tensor `(T, S)`.
 
     Example:
-        >>> import numpy as np
-        >>> from d2l_attention import causal_mask
+        >>>         >>> from d2l_attention import causal_mask
         >>> np.array(causal_mask(3)).astype(int).tolist()
         [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
         >>> np.array(causal_mask(1, 3)).astype(int).tolist()  # with a cache
@@ -100,8 +97,7 @@ def window_mask(num_queries, num_keys, before, after):
         ValueError: If `before` or `after` is negative.
 
     Example:
-        >>> import numpy as np
-        >>> from d2l_attention import window_mask
+        >>>         >>> from d2l_attention import window_mask
         >>> mask = window_mask(3, 3, before=1, after=0)
         >>> np.array(mask).astype(int).tolist()
         [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
@@ -145,8 +141,7 @@ def masked_softmax(scores, mask=None):
         ValueError: If `mask` is not boolean or does not broadcast.
 
     Example:
-        >>> import numpy as np
-        >>> from d2l_attention import masked_softmax
+        >>>         >>> from d2l_attention import masked_softmax
         >>> scores = np.zeros((2, 4), "float32")
         >>> mask = np.array([[True, True, False, False], [False] * 4])
         >>> np.array(masked_softmax(scores, mask)).tolist()
@@ -210,44 +205,8 @@ def _to_mask(mask):
     `logical_and` would cast an additive mask, and so turn it around.
     """
     mask = ops.convert_to_tensor(mask)
-    _check_boolean("A mask", mask)
+    check_boolean("A mask", mask)
     return mask
-
-
-def _check_boolean(name, mask):
-    if keras.backend.standardize_dtype(mask.dtype) != "bool":
-        raise ValueError(
-            f"{name} must be boolean, True = may attend. Received: dtype "
-            f"{mask.dtype}. Cast a mask of 1 and 0 to bool; of an additive "
-            "mask of 0 and -inf, take `mask == 0`."
-        )
-
-
-def check_token_mask(name, mask, shape):
-    """Refuse a mask that is not one boolean for each token.
-
-    Any other shape could broadcast to the scores and mask something else. One
-    row may hold for the whole batch. Nothing is computed, so a mask may be
-    symbolic.
-
-    Args:
-        name: Str, what the mask is called.
-        mask: Bool tensor `(B, T)` or `(1, T)`, or a list.
-        shape: Tuple, B and T; None = unknown.
-    """
-    if not hasattr(mask, "dtype"):
-        mask = np.asarray(mask)
-    _check_boolean(name, mask)
-    expected, received = tuple(shape), tuple(mask.shape)
-    fits = len(received) == len(expected) and all(
-        None in (m, s) or m == s or (m == 1 and axis < len(expected) - 1)
-        for axis, (m, s) in enumerate(zip(received, expected, strict=True))
-    )
-    if not fits:
-        raise ValueError(
-            f"{name} must have a boolean for each token, so the shape "
-            f"{expected}. Received: shape {received}."
-        )
 
 
 def check_mask(mask, shape):

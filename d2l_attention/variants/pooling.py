@@ -1,8 +1,8 @@
 """Pooling by attention: one vector for a whole sequence."""
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, check_token_mask
 from d2l_attention.attention_layer import output_spec
-from d2l_attention.masking import check_token_mask, masked_softmax
+from d2l_attention.masking import masked_softmax
 import keras
 from keras import ops
 
