@@ -38,7 +38,8 @@ def mend(handed_in, release):
         The mended notebook, and what was mended, as a list of sentences.
     """
     given = {name_of(cell): cell for cell in release.cells if name_of(cell)}
-    stood, below = _by_name(copy.deepcopy(handed_in.cells), given)
+    cells, anew = _renewed(copy.deepcopy(handed_in.cells), given)
+    stood, below = _by_name(cells, given)
     said, names, made = {}, list(given), {}
     for i, name in enumerate(names):
         cell, here = copy.deepcopy(given[name]), stood.get(name, [])
@@ -59,7 +60,7 @@ def mend(handed_in, release):
         cells += [*made[name], *below.get(name, [])]
     notebook = editions.notebook(cells)
     notebook.metadata = copy.deepcopy(release.metadata)
-    sentences = [x for name in names for x in said[name]]
+    sentences = [x for name in names for x in anew[name] + said[name]]
     return notebook, _moved(stood, given) + sentences
 
 
@@ -88,6 +89,47 @@ def _exercise(name):
     """The number of the exercise that a cell belongs to, a str, or None."""
     match = re.fullmatch(r"exercise-(\d+)(-check|-text)?", name or "")
     return match and match[1]
+
+
+def _renewed(cells, given):
+    """Cells with those of an earlier release replaced by the present ones.
+
+    A teacher may edit an assignment after it was handed out. What a student
+    left as it was is then not what the student changed.
+
+    Returns:
+        The cells, and a dict of a name → sentences.
+    """
+    kept, said = [], {name: [] for name in given}
+    for cell in cells:
+        name = name_of(cell)
+        if name is not None and _as_released(cell):
+            if name not in given:
+                continue
+            if cell.source.strip() != given[name].source.strip():
+                cell.source = given[name].source
+                said[name] = [
+                    f"{called(given[name])} was released anew after this "
+                    "notebook was handed out. The new one counts."
+                ]
+        kept.append(cell)
+    return kept, said
+
+
+def _as_released(cell):
+    """Whether a cell is as some release had it.
+
+    nbgrader writes a sum of a cell into it, which an edit leaves behind.
+    """
+    checksum = cell.metadata.nbgrader.get("checksum")
+    if checksum is None:
+        return False
+    from nbgrader.utils import compute_checksum  # not installed for readers
+
+    try:
+        return compute_checksum(cell) == checksum
+    except (KeyError, TypeError, ValueError):  # metadata that was spoilt
+        return False
 
 
 def _by_name(cells, given):

@@ -494,3 +494,54 @@ def test_of_two_attempts_the_last_counts():
     copied(CODE_1, "def f(x):\n    return 5", to=CODE_1)(handed_in.cells)
     mended, _ = mending.mend(handed_in, release())
     assert run(mended)["f"](2) == 4
+
+
+# A release that was made anew
+
+
+def released():
+    """The release as nbgrader writes it, with a sum in each of its cells."""
+    utils = pytest.importorskip("nbgrader.utils")
+    notebook = release()
+    for made in notebook.cells:
+        if mending.name_of(made):
+            entry = made.metadata.nbgrader
+            entry.update({"points": 5} if entry.grade else {})
+            entry.checksum = utils.compute_checksum(made)
+    return notebook
+
+
+def test_what_a_teacher_edited_is_not_said_to_be_changed_by_a_student():
+    new = released()
+    new.cells[CHECK_1].source += "\nassert f(5) == 10"
+    new.cells[TEXT_1].source += " Let it double."
+    new.cells[CODE_1].source = "def f(x, y=0):\n    ...  # your code"
+    new.cells[WORDS_2].source = "*Write here:*"
+    new.cells[TEXT_2].source += "\n\nWhy?"
+    handed_in = released()  # of which nothing was answered
+    mended, said = mending.mend(handed_in, new)
+    assert [x.source for x in mended.cells if mending.name_of(x)] == [
+        x.source for x in new.cells if mending.name_of(x)
+    ]
+    anew = "was released anew after this notebook was handed out. The new one"
+    assert [x.split(f" {anew} ")[0] for x in said] == [
+        "The text of exercise 1",
+        "The answer of exercise 1",
+        "The check of exercise 1",
+        "The text of exercise 2",
+        "The answer of exercise 2",
+    ]
+    handed_in.cells[CHECK_1].source = "pass"
+    _, said = mending.mend(handed_in, new)
+    assert "The check of exercise 1 was changed, and was put back." in said
+
+
+def test_an_exercise_that_a_teacher_took_away_is_no_text_of_a_student():
+    handed_in, new = released(), released()
+    del new.cells[TEXT_3:]
+    handed_in.cells[CODE_3].source = "g = 1"
+    handed_in.cells[WORDS_2].source = "Because."
+    mended, said = mending.mend(handed_in, new)
+    sources = [x.source for x in mended.cells]
+    assert "### Exercise 3" not in sources and "g = 1" in sources
+    assert said == []
