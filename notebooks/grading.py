@@ -17,6 +17,8 @@ user who owns nothing.
 import argparse
 import copy
 import csv
+import hashlib
+import json
 import os
 from pathlib import Path
 import shutil
@@ -33,7 +35,18 @@ from nbclient.exceptions import DeadKernelError
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 
+# `exit` of a kernel ends the kernel; in a script it is an exception, and here.
+# The first argument is nbconvert's own, which a list of others replaces.
+KERNEL = [
+    "--HistoryManager.hist_file=:memory:",
+    "--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit; del sys",
+]
 LIMIT = 1800  # seconds for one submission, and for all pages of feedback
+OLD = {
+    "file": "The file that lies in submitted is not the one that was graded. "
+    "Grade this student again.",
+    "release": "Graded by an earlier release. Grade this student again.",
+}
 STOPPED = """**The checks gave 0 points.** Your notebook could not be run: {why}
 
 {cell}
@@ -88,6 +101,9 @@ def grade(course, name, limit=LIMIT, students=None):
     ):
         if nbgrader(course, LIMIT, *step) != 0:
             failed.append(step[0])
+    edited = unreleased(course, name)
+    if edited:
+        print(edited)
     if failed:
         raise RuntimeError(
             f"nbgrader failed to {', '.join(failed)}. The end of "
@@ -129,6 +145,7 @@ def grade_student(course, name, student, release, limit):
     submitted = course / "submitted" / student / name
     notebook, mended, why = read_submission(submitted, name, release)
     same = forget(course, name, student, notebook)
+    graded = {"mended": mended, "why": ""} | state(course, name, student)
     with tempfile.TemporaryDirectory(prefix="mended-", dir=course) as steps:
         folder = Path(steps) / student / name
         path = folder / f"{name}.ipynb"
@@ -136,18 +153,20 @@ def grade_student(course, name, student, release, limit):
         options.append(
             f"--CourseDirectory.submitted_directory={Path(steps).name}"
         )
+        options += [f"--Execute.extra_arguments={x}" for x in KERNEL]
         ignored = shutil.ignore_patterns(path.name)
         shutil.copytree(
             submitted, folder, ignore=ignored, ignore_dangling_symlinks=True
         )
         cell = ""
         if not why:
-            nbformat.write(noted(notebook, mended), path)
+            nbformat.write(noted(notebook, graded), path)
             ended = nbgrader(course, limit, *options)
             if ended != 0:
                 why, cell = explain(notebook, folder, ended, limit)
         if why:
-            nbformat.write(noted(notebook, mended, why, cell), path)
+            graded["why"] = why
+            nbformat.write(noted(notebook, graded, cell), path)
             ended = nbgrader(course, limit, *options, "--Execute.enabled=False")
     settle(course, name, student, same, ran=not why)
     return ended == 0
@@ -170,17 +189,73 @@ def read_submission(folder, name, release):
         found = ", ".join(sorted(x.name for x in folder.iterdir())) or "nothing"
         return release, [], f"{path.name} is missing. Found: {found}."
     try:
-        handed_in = nbformat.read(path, as_version=4)
+        content = path.read_bytes()
+        text = content.decode(json.detect_encoding(content))
+        handed_in = nbformat.reads(text, as_version=4)
         return *mending.mend(handed_in, release), ""
     except Exception as error:  # whatever a student may hand in
         why = f"the file is no notebook ({type(error).__name__})."
         return release, [], why
 
 
-def noted(notebook, mended, why="", cell=""):
+def state(course, name, student):
+    """What is graded now: dict with a sum of the file and of the release."""
+    path = course / "submitted" / student / name / f"{name}.ipynb"
+    with gradebook_of(course) as gradebook:
+        notebook = gradebook.find_notebook(name, name)
+        cells = sorted([x.name, x.source] for x in notebook.source_cells)
+        points = sorted([x.name, x.max_score] for x in notebook.grade_cells)
+    release = json.dumps([cells, points]).encode()
+    file = path.read_bytes() if path.exists() else b""
+    return {
+        "file": hashlib.sha1(file).hexdigest(),
+        "release": hashlib.sha1(release).hexdigest(),
+    }
+
+
+def unreleased(course, name):
+    """What a teacher edited in `source` and did not release: a text, or ""."""
+    path = course / "source" / name / f"{name}.ipynb"
+    if not path.exists():
+        return ""
+    cells = nbformat.read(path, as_version=4).cells
+    cells = {mending.name_of(x): x for x in cells if mending.name_of(x)}
+    with gradebook_of(course) as gradebook:
+        notebook = gradebook.find_notebook(name, name)
+        texts = {x.name: x.source.strip() for x in notebook.source_cells}
+        points = {x.name: x.max_score for x in notebook.grade_cells}
+    edited = [
+        mending.called(cell)
+        for key, cell in cells.items()
+        if key not in texts
+        or _given(cell) not in (None, texts[key])
+        or cell.metadata.nbgrader.get("points", 0) != points.get(key, 0)
+    ]
+    edited += [f"Cell '{key}'" for key in texts if key not in cells]
+    if not edited:
+        return ""
+    return (
+        f"{path} is not what was released. Edited: {'; '.join(edited)}. The "
+        "release was graded, without these edits. To make them count, call "
+        f"`nbgrader generate_assignment {name} --create --force` in {course}, "
+        "hand the new release out, and grade everybody again."
+    )
+
+
+def _given(cell):
+    """What nbgrader makes of a cell of `source`; None if that is its stub."""
+    if mending.is_locked(cell):
+        return cell.source.strip()
+    if editions.SOLUTION.search(cell.source):
+        return editions.stub(cell.source).strip()
+    return None
+
+
+def noted(notebook, graded, cell=""):
     """A notebook that says on top what was mended, and why it was not run."""
     notebook = copy.deepcopy(notebook)
-    notebook.metadata.graded = {"mended": mended, "why": why}
+    notebook.metadata.graded = graded
+    mended, why = graded["mended"], graded["why"]
     parts = [STOPPED.format(why=why, cell=textwrap.indent(cell, "    "))]
     parts *= bool(why)
     if mended:
@@ -309,6 +384,7 @@ def where_it_died(notebook, folder, timeout=120):
         timeout=timeout,
         allow_errors=True,
         interrupt_on_timeout=True,
+        extra_arguments=KERNEL,
         resources={"metadata": {"path": str(folder)}},
         on_cell_start=lambda cell, cell_index: last.append(cell.source),
     )
@@ -344,6 +420,8 @@ def read_grades(course, name, students):
             why = said.get("why")
             notes = [why and f"Not run: {why}", *said.get("mended", [])]
             notes.append("" if notebook else "Not graded.")
+            now = state(course, name, student)
+            notes += [OLD[x] for x in OLD if said.get(x, now[x]) != now[x]]
             notes.append("Answers in words wait for a reader." * waits)
             row["note"] = " ".join(filter(None, notes))
             rows.append(row)

@@ -300,6 +300,160 @@ def test_what_cannot_be_read_is_named(tmp_path):
     assert said == "it took more than 9 seconds in all."
 
 
+# A course of one small chapter, which imports nothing
+
+
+def small_chapter():
+    solution = "def {0}():\n    ### BEGIN SOLUTION\n    return 1\n    "
+    solution += "### END SOLUTION\n"
+    exercises = [
+        editions.Exercise(
+            number,
+            "",
+            "●",
+            asks=f"Write {name}.",
+            code=solution.format(name),
+            checks=[f"assert {name}() == 1"],
+            hidden=f"assert {name}() == solved.{name}()",
+        )
+        for number, name in ((1, "f"), (2, "g"))
+    ]
+    for number in (3, 4):
+        asks = f"Why {number}?"
+        exercises.append(editions.Exercise(number, "", "●●", asks=asks))
+    setup = "import numpy as np"
+    return editions.Chapter("06_multi_head", "Small", setup, exercises)
+
+
+def words_elsewhere(chapter, notebook):
+    right(chapter, notebook)
+    cells = named(notebook)
+    third, fourth = cells["exercise-3"], cells["exercise-4"]
+    third.source = fourth.source = "*Your answer:*"
+    place = notebook.cells.index(third) + 1
+    notebook.cells.insert(place, editions.prose("WORDS OF THREE"))
+    cells["exercise-4-text"].source += "\n\nWORDS OF FOUR"
+
+
+def leaves(chapter, notebook):
+    """Answers that leave Python, as a script does."""
+    right(chapter, notebook)
+    for exercise, end in zip(coded(chapter), ("exit()", "quit()"), strict=True):
+        answer_of(exercise, notebook).source += f"\n\n{end}"
+
+
+def leaves_in_a_function(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = "def f():\n    exit()"
+
+
+SMALL = {
+    "words": words_elsewhere,
+    "leaves": leaves,
+    "function": leaves_in_a_function,
+}
+
+
+def release_of(course, name, *options):
+    options = ["generate_assignment", name, "--create", *options]
+    assert grading.nbgrader(course, 120, *options) == 0
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small course that was graded: folder, chapter and report."""
+    course = tmp_path_factory.mktemp("small")
+    chapter = small_chapter()
+    assignment.write(course, [chapter], timeout=40)
+    name = assignment.name_of(chapter)
+    release_of(course, name)
+    for student, change in SMALL.items():
+        hand_in(course, chapter, student, change)
+    rows = grading.grade(course, name, limit=600)
+    return course, chapter, {row["student"]: row for row in rows}
+
+
+def test_words_in_another_cell_wait_for_a_reader(small):
+    course, chapter, rows = small
+    note = rows["words"]["note"]
+    for number in (3, 4):
+        assert f"Exercise {number} has no answer in its cell, but" in note
+    assert "Answers in words wait for a reader." in note
+    page = page_of(course, chapter, "words")
+    assert "WORDS OF THREE" in page and "WORDS OF FOUR" in page
+    assert "No response." not in page
+    with grading.gradebook_of(course) as gradebook:
+        name = assignment.name_of(chapter)
+        assert {
+            grade.name
+            for grade in grading.entries(gradebook, name, "words", "grades")
+            if grade.needs_manual_grade
+        } == {"exercise-3", "exercise-4"}
+
+
+def test_an_answer_that_leaves_python_stops_its_cell_alone(small):
+    course, chapter, rows = small
+    assert rows["leaves"]["checked"] == 10
+    assert "SystemExit" in page_of(course, chapter, "leaves")
+    assert rows["function"]["checked"] == 5
+    assert "Not run" not in rows["leaves"]["note"] + rows["function"]["note"]
+
+
+def test_the_report_tells_what_was_not_graded_as_it_is_now(small, capsys):
+    """A new file, and a new release, are not graded until one says so."""
+    course, chapter, _ = small
+    name = assignment.name_of(chapter)
+    assert grading.unreleased(course, name) == ""
+    hand_in(course, chapter, "leaves", right)
+    rows = grading.grade(course, name, students=[])
+    notes = {row["student"]: row["note"] for row in rows}
+    other = "The file that lies in submitted is not the one that was graded"
+    assert other in notes["leaves"]
+    assert other not in notes["words"] + notes["function"]
+
+    source = course / "source" / name / f"{name}.ipynb"
+    notebook = nbformat.read(source, 4)
+    cells = named(notebook)
+    cells["exercise-1-check"].source += "\nassert f() < 2"
+    cells["exercise-2-check"].metadata.nbgrader.points = 7
+    cells["exercise-3-text"].source += "\n\nAnd when?"
+    cells["exercise-3"].source = "Another answer of the teacher."
+    nbformat.write(notebook, source)
+    capsys.readouterr()
+    rows = grading.grade(course, name, students=["leaves"])
+    said = capsys.readouterr().out
+    assert "is not what was released" in said
+    assert f"nbgrader generate_assignment {name} --create --force" in said
+    for part in (
+        "The check of exercise 1",
+        "The check of exercise 2",
+        "The text of exercise 3",
+    ):
+        assert part in said
+    assert "answer of" not in said
+    assert {row["of checked"] for row in rows} == {10}
+
+    release_of(course, name, "--force")
+    assert grading.unreleased(course, name) == ""
+    rows = grading.grade(course, name, students=["leaves"])
+    notes = {row["student"]: row["note"] for row in rows}
+    earlier = "Graded by an earlier release"
+    assert earlier in notes["words"] and earlier not in notes["leaves"]
+    assert "The check of exercise 1 was released anew" in notes["leaves"]
+    assert "was changed" not in notes["leaves"]
+    assert {row["of checked"] for row in rows} == {12}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_notebook_is_read_in_every_encoding_of_json(tmp_path, encoding):
+    release = editions.notebook([editions.prose("# Übungen")])
+    text = nbformat.writes(release)
+    (tmp_path / "06_exercises.ipynb").write_text(text, encoding)
+    read, _, why = grading.read_submission(tmp_path, "06_exercises", release)
+    assert (read.cells, why) == (release.cells, "")
+
+
 def give(course, chapter, student, exercise, points):
     """Points and a comment, as nbgrader's page for reading gives them."""
     name = assignment.name_of(chapter)
