@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
+from traitlets.config import PyFileConfigLoader
 
 # `exit` of a kernel ends the kernel; in a script it is an exception, and here.
 # The first argument is nbconvert's own, which a list of others replaces.
@@ -104,6 +106,12 @@ def grade(course, name, limit=LIMIT, students=None):
     edited = unreleased(course, name)
     if edited:
         print(edited)
+    skipped = uncollected(course, name)
+    if skipped:
+        print(
+            f"In {course}/downloaded/{name}/extracted, but in no folder of a "
+            f"student: {', '.join(skipped)}. Copy these by hand."
+        )
     if failed:
         raise RuntimeError(
             f"nbgrader failed to {', '.join(failed)}. The end of "
@@ -240,6 +248,25 @@ def unreleased(course, name):
         f"`nbgrader generate_assignment {name} --create --force` in {course}, "
         "hand the new release out, and grade everybody again."
     )
+
+
+def uncollected(course, name):
+    """Notebooks of a zip that became no submission: list of paths, as str."""
+    folder = course / "downloaded" / name / "extracted"
+    if not folder.exists():
+        return []
+    config = PyFileConfigLoader("nbgrader_config.py", str(course)).load_config()
+    pattern = config.FileNameCollectorPlugin.get("named_regexp", "")
+    students = {path.parent.name for path in course.glob(f"submitted/*/{name}")}
+    found = []
+    for path in sorted(folder.rglob("*.ipynb")):
+        match = re.match(pattern, str(path.resolve())) if pattern else None
+        student = match and match.groupdict().get("student_id")
+        if not any(
+            x == student or x.startswith(f"{student}_") for x in students
+        ):
+            found.append(str(path.relative_to(folder)))
+    return found
 
 
 def _given(cell):

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import assignment
 import build
@@ -264,6 +265,12 @@ def test_the_edition_for_students_runs_from_top_to_bottom(source, tmp_path):
     assert run.returncode == 0, run.stdout[-3000:]
 
 
+def collected_by():
+    """The pattern of a zip's names."""
+    lines = re.findall(r'^    r"(.*)"$', assignment.CONFIG, re.MULTILINE)
+    return "".join(lines)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -271,15 +278,75 @@ def test_the_edition_for_students_runs_from_top_to_bottom(source, tmp_path):
         "Ada Lovelace_4711_assignsubmission_file_06_exercises.ipynb",
         "Ada Lovelace_12345_67890_06_exercises.ipynb",
         "Ada Lovelace_LATE_12345_67890_06_exercises-2.ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises (1).ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises(12).ipynb",
+        "Ada Lovelace_LATE_12345_67890_06_exercises (1)-2.ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises - Copy.ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises_1.ipynb",
     ],
 )
 def test_the_names_of_moodle_and_canvas_are_understood(name):
-    lines = re.findall(r'^    r"(.*)"$', assignment.CONFIG, re.MULTILINE)
-    found = re.match("".join(lines), f"/x/extracted/{name}")
+    found = re.match(collected_by(), f"/x/extracted/{name}")
     assert found.groupdict() == {
         "student_id": "Ada Lovelace",
         "file_id": "06_exercises",
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ada_lovelace_4711_assignsubmission_file_/06_exercises.ipynb",
+        "ada_lovelace_4711_assignsubmission_file_06_exercises.ipynb",
+        "ada_lovelace_12345_67890_06_exercises.ipynb",
+        "ada_lovelace_LATE_12345_67890_06_exercises (1).ipynb",
+    ],
+)
+def test_a_student_may_have_an_underscore_in_the_name(name):
+    found = re.match(collected_by(), f"/x/extracted/all_of_06/{name}")
+    assert found.groupdict() == {
+        "student_id": "ada_lovelace",
+        "file_id": "06_exercises",
+    }
+
+
+def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
+    name = "06_exercises"
+    course, inside = tmp_path, "_assignsubmission_file_"
+    chapter = small_chapter()
+    assignment.write(course, [chapter])
+    release_of(course, name)
+    archive = course / "downloaded" / name / "archive"
+    archive.mkdir(parents=True)
+    handed_in = {
+        f"Ada Lovelace_4711{inside}/{name}.ipynb": "one",
+        f"Ada Lovelace_4799{inside}/{name}.ipynb": "another",
+        f"Bo_4712{inside}/{name} (1).ipynb": "bo's",
+        f"Cy_4713{inside}/my homework.ipynb": "cy's",
+        f"Di_4714{inside}/{name} (1).ipynb": "a draft",
+        f"Di_4714{inside}/{name}.ipynb": "di's",
+    }
+    with zipfile.ZipFile(archive / "all.zip", "w") as file:
+        for path, text in handed_in.items():
+            file.writestr(path, text)
+    assert grading.nbgrader(course, 60, "zip_collect", name) == 0
+    lies = {
+        x.parent.parent.name: x.read_text()
+        for x in course.glob(f"submitted/*/{name}/{name}.ipynb")
+    }
+    assert lies == {
+        "Ada Lovelace_4711": "one",
+        "Ada Lovelace_4799": "another",
+        "Bo": "bo's",
+        "Di": "di's",
+    }
+    log = (course / "nbgrader.log").read_text()
+    skipped = re.findall(r"NOT COLLECTED: .*extracted/all/(\w+?)_", log)
+    assert skipped == ["Cy", "Di"]
+    homework = f"all/Cy_4713{inside}/my homework.ipynb"
+    assert grading.uncollected(course, name) == [homework]
+    shutil.rmtree(course / "submitted" / "Bo")
+    assert len(grading.uncollected(course, name)) == 2
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
