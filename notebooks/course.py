@@ -47,14 +47,18 @@ def add_commands(commands):
 
 
 def outside(text):
-    """A path that a command line names, outside the repository."""
+    """A path that a command line names, outside every clone of the project."""
     path = editions.path(text)
-    if path.resolve().is_relative_to(ROOT):
-        raise argparse.ArgumentTypeError(
-            f"{path} lies in the repository {ROOT}, where a commit could "
-            "publish seeds and solutions. Take a folder outside it, such as "
-            f"~/{path.name}."
-        )
+    resolved = path.resolve()
+    for folder in (resolved, *resolved.parents):
+        if (folder / "notebooks" / "source").is_dir() and (
+            folder / "notebooks" / "build.py"
+        ).exists():
+            raise argparse.ArgumentTypeError(
+                f"{path} lies in the repository {folder}, where a commit could "
+                "publish seeds and solutions. Take a folder outside it, such "
+                f"as ~/{path.name}."
+            )
     return path
 
 

@@ -486,7 +486,15 @@ def test_nothing_of_a_course_is_written_into_the_repository(
     seed.write_text("mine")
     link = tmp_path / "link"
     link.symlink_to(build.FOLDER)
-    inside = [build.FOLDER.parent / "mine", link / "mine"]
+    clone = tmp_path / "clone"  # another one, perhaps of another name
+    (clone / "notebooks" / "source").mkdir(parents=True)
+    (clone / "notebooks" / "build.py").touch()
+    inside = [
+        build.FOLDER.parent / "mine",
+        link / "mine",
+        clone / "deep" / "mine",
+        clone,
+    ]
     options = [] if command == "student" else ["--seed", seed]
     refused = [[out, "01", *options] for out in inside]
     if options:
@@ -497,7 +505,7 @@ def test_nothing_of_a_course_is_written_into_the_repository(
         with pytest.raises(SystemExit):
             build.main()
         assert "lies in the repository" in capsys.readouterr().err
-    assert not any(out.exists() for out in inside)
+    assert not any(out.exists() for out in inside[:-1])
     assert not (tmp_path / "out").exists()
 
 
