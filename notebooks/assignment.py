@@ -94,6 +94,13 @@ c.GenerateFeedback.preprocessors = [
 c.CourseDirectory.course_id = "attention"
 # Seconds for one cell. A cell that takes longer fails, and the next one runs.
 c.ExecutePreprocessor.timeout = {timeout}
+too_long = "it took longer than {timeout} seconds, "
+too_long += "which is the limit for one cell"
+c.ExecutePreprocessor.error_on_timeout = {{
+    "ename": "CellTimeoutError",
+    "evalue": too_long,
+    "traceback": [f"CellTimeoutError: {{too_long}}"],
+}}
 c.ClearSolutions.code_stub = {{"python": "...  # your code"}}
 c.ClearSolutions.text_stub = "*Your answer:*"
 # Names in a zip of Moodle ("Ada Lovelace_12_assignsubmission_file_/x.ipynb",

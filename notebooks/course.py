@@ -64,7 +64,7 @@ def outside(text):
 
 def whole(chapters):
     """The chapters of `06 08.3 08.4`."""
-    return [name.split(".")[0] for name in chapters]
+    return [name.partition(".")[0] or name for name in chapters]
 
 
 def write(arguments, sources):
@@ -78,7 +78,14 @@ def write(arguments, sources):
         chapters = choose(arguments.chapters, sources)
         options = {"force": arguments.force}
         told = assignment.write(out, chapters, arguments.seed, **options)
-        print("\n".join(told))
+        for chapter in chapters:
+            name = assignment.name_of(chapter)
+            print(
+                f"{out / 'source' / name / name}.ipynb is written. Next, in "
+                f"{out}: nbgrader generate_assignment {name} --create"
+            )
+        for sentence in told:
+            print(sentence)
         return
     files = {}
     if arguments.command == "exam":

@@ -53,8 +53,9 @@ STOPPED = """**The checks gave 0 points.** Your notebook could not be run: {why}
 
 {cell}
 
-Open your notebook, choose *Restart Kernel and Run All Cells*, and see how far
-it gets. Then ask whether you may hand it in again."""
+{remedy} Then ask whether you may hand it in again."""
+REMEDY = """Open your notebook, choose *Restart Kernel and Run All Cells*, and
+see how far it gets."""
 
 
 def grade(course, name, limit=LIMIT, students=None):
@@ -75,11 +76,17 @@ def grade(course, name, limit=LIMIT, students=None):
         RuntimeError: If nbgrader could not do a step. The report is there.
     """
     course = Path(course)
+    if not course.is_dir():
+        raise ValueError(f"There is no folder {course}.")
     handed_in = sorted(
         path.parent.name for path in course.glob(f"submitted/*/{name}")
     )
     if not handed_in:
-        raise ValueError(f"There is no folder {course}/submitted/*/{name}.")
+        names = {path.name for path in course.glob("submitted/*/*/")}
+        raise ValueError(
+            f"There is no folder {course}/submitted/*/{name}. "
+            + f"These are: {', '.join(sorted(names))}." * bool(names)
+        )
     students = handed_in if students is None else students
     missing = [student for student in students if student not in handed_in]
     if missing:
@@ -154,6 +161,11 @@ def grade_student(course, name, student, release, limit):
     notebook, mended, why = read_submission(submitted, name, release)
     same = forget(course, name, student, notebook)
     graded = {"mended": mended, "why": ""} | state(course, name, student)
+    if why:
+        graded["remedy"] = (
+            f"Rename your file to {name}.ipynb, if it is the right one, and "
+            "see whether Jupyter opens it."
+        )
     with tempfile.TemporaryDirectory(prefix="mended-", dir=course) as steps:
         folder = Path(steps) / student / name
         path = folder / f"{name}.ipynb"
@@ -283,8 +295,11 @@ def noted(notebook, graded, cell=""):
     notebook = copy.deepcopy(notebook)
     notebook.metadata.graded = graded
     mended, why = graded["mended"], graded["why"]
-    parts = [STOPPED.format(why=why, cell=textwrap.indent(cell, "    "))]
-    parts *= bool(why)
+    parts = []
+    if why:
+        cell = textwrap.indent(cell, "    ")
+        remedy = graded.get("remedy", REMEDY)
+        parts.append(STOPPED.format(why=why, cell=cell, remedy=remedy))
     if mended:
         parts.append("**Before grading, cells were put right.**")
         parts.append("\n".join(f"- {sentence}" for sentence in mended))
@@ -397,14 +412,27 @@ def explain(notebook, folder, ended, limit):
     """Why a submission could not be run: a sentence, and a cell or ""."""
     if ended is None:
         return f"it took more than {limit} seconds in all.", ""
-    cell = where_it_died(copy.deepcopy(notebook), folder)
-    if cell is None:
-        return "nbgrader stopped. Your teacher can read why in its log.", ""
-    return "this cell ended the process in which it ran.", cell
+    place = where_it_died(copy.deepcopy(notebook), folder)
+    if place is None:
+        return "nbgrader stopped. Its log, nbgrader.log, says why.", ""
+    name = _called(notebook.cells[: place + 1])
+    sentence = f"{name} ended the process in which it ran."
+    return sentence, notebook.cells[place].source
+
+
+def _called(cells):
+    """What the last of some cells is called in a sentence."""
+    above = [cell for cell in cells if mending.name_of(cell)]
+    if not above:
+        return "A cell at the top"
+    name = mending.called(above[-1])
+    if above[-1] is cells[-1]:
+        return name
+    return f"A cell below {name[0].lower()}{name[1:]}"
 
 
 def where_it_died(notebook, folder, timeout=120):
-    """The source of the cell that killed its kernel; None if none did."""
+    """The place of the cell that killed its kernel; None if none did."""
     last = []
     client = NotebookClient(
         notebook,
@@ -413,7 +441,7 @@ def where_it_died(notebook, folder, timeout=120):
         interrupt_on_timeout=True,
         extra_arguments=KERNEL,
         resources={"metadata": {"path": str(folder)}},
-        on_cell_start=lambda cell, cell_index: last.append(cell.source),
+        on_cell_start=lambda cell, cell_index: last.append(cell_index),
     )
     try:
         client.execute()
@@ -447,12 +475,24 @@ def read_grades(course, name, students):
             why = said.get("why")
             notes = [why and f"Not run: {why}", *said.get("mended", [])]
             notes.append("" if notebook else "Not graded.")
+            notes += too_long(notebook) if notebook else []
             now = state(course, name, student)
             notes += [OLD[x] for x in OLD if said.get(x, now[x]) != now[x]]
             notes.append("Answers in words wait for a reader." * waits)
             row["note"] = " ".join(filter(None, notes))
             rows.append(row)
     return rows
+
+
+def too_long(notebook):
+    """A sentence for each cell that took longer than one cell may."""
+    cells = notebook.cells
+    return [
+        f"{_called(cells[: place + 1])} took longer than the limit."
+        for place, cell in enumerate(cells)
+        for output in cell.get("outputs", [])
+        if output.get("ename") == "CellTimeoutError"
+    ]
 
 
 def write_report(path, rows):
@@ -466,27 +506,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("course", type=editions.path, help="the course folder")
     parser.add_argument("name", help="the assignment, such as 06_exercises")
-    whom = parser.add_mutually_exclusive_group()
-    whom.add_argument(
+    parser.add_argument(
         "--student",
         action="append",
         help="grade this one alone; may be given more than once",
     )
-    whom.add_argument(
+    parser.add_argument(
         "--report",
-        action="store_const",
-        const=[],
-        dest="student",
+        action="store_true",
         help="grade nobody: write feedback and grades after reading",
     )
     parser.add_argument(
         "--limit", type=int, default=LIMIT, help="seconds a submission (1800)"
     )
     options = parser.parse_args()
+    if options.report and options.student:
+        parser.error("--report grades nobody, so --student says nothing to it")
+    students = [] if options.report else options.student
     try:
-        rows = grade(
-            options.course, options.name, options.limit, options.student
-        )
+        rows = grade(options.course, options.name, options.limit, students)
     except (RuntimeError, ValueError) as error:
         sys.exit(str(error))
     for row in rows:

@@ -18,6 +18,11 @@ from IPython.core.inputtransformer2 import TransformerManager
 # Stands in an empty answer above a copy of what was found.
 KEPT = "*(Nothing was written here. This stands elsewhere in the notebook:)*"
 
+UNNAMED = (
+    "The name of every cell was missing: some programs, such as Colab, drop "
+    "them. The cells were known again by their text and their place."
+)
+
 
 def mend(handed_in, release):
     """A submission with the cells of the release, in their order.
@@ -60,8 +65,34 @@ def mend(handed_in, release):
         cells += [*made[name], *below.get(name, [])]
     notebook = editions.notebook(cells)
     notebook.metadata = copy.deepcopy(release.metadata)
-    sentences = [x for name in names for x in anew[name] + said[name]]
-    return notebook, _moved(stood, given) + sentences
+    sentences = _moved(stood, given)
+    sentences += [x for name in names for x in anew[name] + said[name]]
+    return notebook, _in_short(sentences, handed_in.cells, given)
+
+
+def _in_short(said, cells, given):
+    """One sentence instead of one for each cell, if they have one cause."""
+    text = "\n".join(cell.source for cell in cells)
+    questions = [
+        cell.source.strip()
+        for name, cell in given.items()
+        if name.endswith("-text")
+    ]
+    anew = [x for x in said if "released anew" in x]
+    if questions and not anew and not any(x in text for x in questions):
+        begins = text.strip().split("\n")[0]
+        return [
+            "This seems to be another assignment: none of its questions is one "
+            f"of this assignment. It begins with '{begins}'.",
+            *(x for x in said if "put back" not in x),
+        ]
+    if not any(name_of(cell) in given for cell in cells):
+        usual = ("was taken for it.", "was missing, and was put back.")
+        return [
+            UNNAMED,
+            *(x for x in said if "Nothing" in x or not x.endswith(usual)),
+        ]
+    return said
 
 
 def name_of(cell):

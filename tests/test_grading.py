@@ -415,7 +415,27 @@ def leaves_in_a_function(chapter, notebook):
     cell.source = "def f():\n    exit()"
 
 
+def endless_twice(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = f"def f():{ENDLESS}"
+
+
+def misnamed(chapter, notebook):
+    right(chapter, notebook)
+    notebook.metadata.name = "another file"
+
+
+def ends(chapter, notebook):
+    right(chapter, notebook)
+    for exercise in coded(chapter):
+        answer_of(exercise, notebook).source += "\n\nimport os\nos._exit(0)"
+
+
 SMALL = {
+    "endless": endless_twice,
+    "misnamed": misnamed,
+    "ends": ends,
     "words": words_elsewhere,
     "leaves": leaves,
     "function": leaves_in_a_function,
@@ -432,11 +452,13 @@ def small(tmp_path_factory):
     """A small course that was graded: folder, chapter and report."""
     course = tmp_path_factory.mktemp("small")
     chapter = small_chapter()
-    assignment.write(course, [chapter], timeout=40)
+    assignment.write(course, [chapter], timeout=10)
     name = assignment.name_of(chapter)
     release_of(course, name)
     for student, change in SMALL.items():
         hand_in(course, chapter, student, change)
+    file = course / "submitted" / "misnamed" / name / f"{name}.ipynb"
+    file.rename(file.with_name("my homework.ipynb"))
     rows = grading.grade(course, name, limit=600)
     return course, chapter, {row["student"]: row for row in rows}
 
@@ -465,6 +487,30 @@ def test_an_answer_that_leaves_python_stops_its_cell_alone(small):
     assert "SystemExit" in page_of(course, chapter, "leaves")
     assert rows["function"]["checked"] == 5
     assert "Not run" not in rows["leaves"]["note"] + rows["function"]["note"]
+
+
+def test_a_cell_that_took_too_long_hears_of_the_limit(small):
+    course, chapter, rows = small
+    limit = "took longer than 10 seconds, which is the limit for one cell"
+    assert limit in page_of(course, chapter, "endless")
+    note = rows["endless"]["note"]
+    assert "The check of exercise 1 took longer than the limit." in note
+
+
+def test_a_file_of_another_name_hears_what_to_do(small):
+    course, chapter, rows = small
+    page = page_of(course, chapter, "misnamed")
+    assert "Rename your file to 06_exercises.ipynb" in page
+    assert "Restart Kernel" not in page
+    assert "Found: my homework.ipynb" in rows["misnamed"]["note"]
+
+
+def test_the_cell_that_ended_its_process_is_named(small):
+    course, chapter, rows = small
+    sentence = "The answer of exercise 1 ended the process in which it ran."
+    assert sentence in rows["ends"]["note"]
+    page = page_of(course, chapter, "ends")
+    assert sentence in page and "os._exit(0)" in page
 
 
 def test_the_report_tells_what_was_not_graded_as_it_is_now(small, capsys):
@@ -615,6 +661,14 @@ def test_who_handed_in_nothing_and_what_was_not_released_is_named(tmp_path):
     with pytest.raises(ValueError, match="`nbgrader generate_assignment 06_x"):
         grading.grade(tmp_path, "06_x")
     assert not (tmp_path / "gradebook.db").exists()
+
+
+def test_a_folder_or_a_name_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match="There is no folder .*/nowhere"):
+        grading.grade(tmp_path / "nowhere", "06_exercises")
+    (tmp_path / "submitted" / "ada" / "06_exercises").mkdir(parents=True)
+    with pytest.raises(ValueError, match="These are: 06_exercises."):
+        grading.grade(tmp_path, "06")
 
 
 def test_a_course_without_submissions_is_named(tmp_path):

@@ -545,3 +545,36 @@ def test_an_exercise_that_a_teacher_took_away_is_no_text_of_a_student():
     sources = [x.source for x in mended.cells]
     assert "### Exercise 3" not in sources and "g = 1" in sources
     assert said == []
+
+
+# What is said in one sentence
+
+
+def test_names_that_a_program_dropped_are_one_sentence():
+    handed_in = answered()
+    for made in handed_in.cells:
+        made.metadata.pop("nbgrader", None)
+    _, said = mending.mend(handed_in, release())
+    assert said == [mending.UNNAMED]
+    delete(CODE_3)(handed_in.cells)
+    _, said = mending.mend(handed_in, release())
+    assert said == [
+        mending.UNNAMED,
+        "The answer of exercise 3 was missing. Nothing was taken for it.",
+    ]
+
+
+def test_another_assignment_is_one_sentence():
+    for named in (True, False):
+        handed_in = answered()
+        handed_in.cells[0].source = "# Exercises of chapter 02\n\nRead them."
+        for place in (TEXT_1, TEXT_2, TEXT_3, CHECK_1, CHECK_3):
+            handed_in.cells[place].source = f"Something else {place}"
+        if not named:
+            unnamed(*range(1, 7), *range(8, 11))(handed_in.cells)
+        _, said = mending.mend(handed_in, release())
+        assert said[0] == (
+            "This seems to be another assignment: none of its questions is one "
+            "of this assignment. It begins with '# Exercises of chapter 02'."
+        )
+        assert not [x for x in said if "put back" in x]
