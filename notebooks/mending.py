@@ -67,31 +67,25 @@ def mend(handed_in, release):
     notebook.metadata = copy.deepcopy(release.metadata)
     sentences = _moved(stood, given)
     sentences += [x for name in names for x in anew[name] + said[name]]
-    return notebook, _in_short(sentences, handed_in.cells, given)
+    return notebook, _in_short(sentences, handed_in.cells, release)
 
 
-def _in_short(said, cells, given):
+def _in_short(said, cells, release):
     """One sentence instead of one for each cell, if they have one cause."""
-    text = "\n".join(cell.source for cell in cells)
-    questions = [
-        cell.source.strip()
-        for name, cell in given.items()
-        if name.endswith("-text")
-    ]
-    anew = [x for x in said if "released anew" in x]
-    if questions and not anew and not any(x in text for x in questions):
-        begins = text.strip().split("\n")[0]
+    given = [cell for cell in release.cells if name_of(cell)]
+    text = "\n".join(cell.source for cell in cells).strip()
+    first, ours = text.split("\n")[0], release.cells[0].source.split("\n")[0]
+    asked = [x.source.strip() for x in given if name_of(x).endswith("-text")]
+    if text and asked and first != ours and not any(x in text for x in asked):
+        usual = ("put back.", "The new one counts.")
         return [
             "This seems to be another assignment: none of its questions is one "
-            f"of this assignment. It begins with '{begins}'.",
-            *(x for x in said if "put back" not in x),
+            f"of this assignment. It begins with '{first[:80]}'.",
+            *(x for x in said if not x.endswith(usual)),
         ]
-    if not any(name_of(cell) in given for cell in cells):
-        usual = ("was taken for it.", "was missing, and was put back.")
-        return [
-            UNNAMED,
-            *(x for x in said if "Nothing" in x or not x.endswith(usual)),
-        ]
+    if not {name_of(x) for x in cells} & {name_of(x) for x in given}:
+        usual = "What stood in its place was taken for it."
+        return [UNNAMED, *(x for x in said if not x.endswith(usual))]
     return said
 
 

@@ -500,9 +500,12 @@ def test_of_two_attempts_the_last_counts():
 
 
 def released():
-    """The release as nbgrader writes it, with a sum in each of its cells."""
+    return summed(release())
+
+
+def summed(notebook):
+    """A notebook as nbgrader releases it, with a sum in each of its cells."""
     utils = pytest.importorskip("nbgrader.utils")
-    notebook = release()
     for made in notebook.cells:
         if mending.name_of(made):
             entry = made.metadata.nbgrader
@@ -564,17 +567,27 @@ def test_names_that_a_program_dropped_are_one_sentence():
     ]
 
 
-def test_another_assignment_is_one_sentence():
-    for named in (True, False):
-        handed_in = answered()
-        handed_in.cells[0].source = "# Exercises of chapter 02\n\nRead them."
-        for place in (TEXT_1, TEXT_2, TEXT_3, CHECK_1, CHECK_3):
-            handed_in.cells[place].source = f"Something else {place}"
-        if not named:
-            unnamed(*range(1, 7), *range(8, 11))(handed_in.cells)
-        _, said = mending.mend(handed_in, release())
-        assert said[0] == (
-            "This seems to be another assignment: none of its questions is one "
-            "of this assignment. It begins with '# Exercises of chapter 02'."
-        )
-        assert not [x for x in said if "put back" in x]
+@pytest.mark.parametrize("names", ["kept", "dropped", "with sums"])
+def test_another_assignment_is_one_sentence(names):
+    handed_in = answered()
+    handed_in.cells[0].source = "# Exercises of chapter 02\n\nRead them."
+    for place in (TEXT_1, TEXT_2, TEXT_3, CHECK_1, CHECK_3):
+        handed_in.cells[place].source = f"Something else {place}"
+    if names == "dropped":
+        unnamed(*range(1, 7), *range(8, 11))(handed_in.cells)
+    if names == "with sums":
+        handed_in = summed(handed_in)
+    _, said = mending.mend(handed_in, release())
+    assert said[0] == (
+        "This seems to be another assignment: none of its questions is one "
+        "of this assignment. It begins with '# Exercises of chapter 02'."
+    )
+    assert not [x for x in said if "put back" in x or "anew" in x]
+
+
+def test_a_check_that_was_changed_where_names_were_dropped_is_still_named():
+    handed_in = answered()
+    handed_in.cells[CHECK_1].source = "pass"
+    unnamed(*range(1, 7), *range(8, 11))(handed_in.cells)
+    _, said = mending.mend(handed_in, release())
+    assert "The check of exercise 1 was missing, and was put back." in said
