@@ -19,7 +19,11 @@ import questions
 SEED = "seed.txt"
 CONFIG = r'''"""How nbgrader runs this course; see the book, *Grading*."""
 
+from pathlib import Path
+import re
+
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbgrader.plugins import FileNameCollectorPlugin
 from nbgrader.preprocessors import (
     ClearHiddenTests,
     GetGrades,
@@ -38,6 +42,47 @@ class ShortenTracebacks(NbGraderPreprocessor):
         return cell, resources
 
 
+class Collector(FileNameCollectorPlugin):
+    """Students of one name get the number that stands behind it in the zip.
+
+    nbgrader alone stops the whole collection at the second of two equal names.
+    """
+
+    def collect(self, submitted_file):
+        found = super().collect(submitted_file)
+        if found is None:
+            self.log.warning("NOT COLLECTED: %s", submitted_file)
+            return None
+        name, number = found["student_id"], self._number(submitted_file)
+        if name not in self._names(submitted_file):
+            return found
+        numbers = self._names(submitted_file)[name]
+        earlier = [x.name for x in Path("submitted").glob("*_*")]
+        if len(numbers) > 1 or f"{{name}}_{{number}}" in earlier:
+            found["student_id"] = f"{{name}}_{{number}}"
+            self.log.warning("%s is %s", submitted_file, found["student_id"])
+        if numbers[number] != submitted_file:
+            self.log.warning(
+                "NOT COLLECTED: %s, but %s", submitted_file, numbers[number]
+            )
+            return None
+        return found
+
+    def _number(self, path):
+        return re.match(self.named_regexp, path)[2]
+
+    def _names(self, path):
+        """Dict of a name → its numbers → the file that counts."""
+        names = {{}}
+        (root,) = (x for x in Path(path).parents if x.name == "extracted")
+        for file in sorted(map(str, root.rglob("*.ipynb"))):
+            match = re.match(self.named_regexp, file)
+            if match:
+                numbers = names.setdefault(match["student_id"], {{}})
+                numbers[match[2]] = file
+        return names
+
+
 c = get_config()  # noqa: F821
 # nbgrader's own feedback shows hidden checks, with the seed and the solution.
 c.GenerateFeedback.preprocessors = [
@@ -49,13 +94,23 @@ c.GenerateFeedback.preprocessors = [
 c.CourseDirectory.course_id = "attention"
 # Seconds for one cell. A cell that takes longer fails, and the next one runs.
 c.ExecutePreprocessor.timeout = {timeout}
+too_long = "it took longer than {timeout} seconds, "
+too_long += "which is the limit for one cell"
+c.ExecutePreprocessor.error_on_timeout = {{
+    "ename": "CellTimeoutError",
+    "evalue": too_long,
+    "traceback": [f"CellTimeoutError: {{too_long}}"],
+}}
 c.ClearSolutions.code_stub = {{"python": "...  # your code"}}
 c.ClearSolutions.text_stub = "*Your answer:*"
 # Names in a zip of Moodle ("Ada Lovelace_12_assignsubmission_file_/x.ipynb",
 # or without the slash) and of Canvas ("lovelaceada_LATE_12_34_x-1.ipynb").
+# What stands behind the name of the assignment, such as " (1)", is left out.
+c.ZipCollectApp.collector_plugin = Collector
 c.FileNameCollectorPlugin.named_regexp = (
-    r".*/(?P<student_id>[^/_]+)(?:_LATE)?_\d+_(?:assignsubmission_file_/?|\d+_)"
-    r"(?P<file_id>\d\d_\w+?)(?:-\d+)?\.ipynb$"
+    r".*/(?P<student_id>[^/]+?)(?:_LATE)?_(\d+)_"
+    r"(?:assignsubmission_file_/?|\d+_)"
+    r"(?P<file_id>\d\d_[a-z]+)(?:[ _(-][^/]*)?\.ipynb$"
 )
 '''
 ROOM = "# If your answer needs code, write it here."

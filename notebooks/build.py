@@ -182,7 +182,11 @@ def main():
         command = commands.add_parser(name)
         command.add_argument("chapters", nargs="*", help=course.CHAPTERS)
     course.add_commands(commands)
-    arguments = parser.parse_args()
+    # argparse knows no chapters that stand behind an option.
+    arguments, others = parser.parse_known_args()
+    if any(x.startswith("-") for x in others):
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    arguments.chapters += others
     names = arguments.chapters
     if arguments.command == "assignment":
         names = course.whole(names)

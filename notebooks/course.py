@@ -47,20 +47,24 @@ def add_commands(commands):
 
 
 def outside(text):
-    """A path that a command line names, outside the repository."""
+    """A path that a command line names, outside every clone of the project."""
     path = editions.path(text)
-    if path.resolve().is_relative_to(ROOT):
-        raise argparse.ArgumentTypeError(
-            f"{path} lies in the repository {ROOT}, where a commit could "
-            "publish seeds and solutions. Take a folder outside it, such as "
-            f"~/{path.name}."
-        )
+    resolved = path.resolve()
+    for folder in (resolved, *resolved.parents):
+        if (folder / "notebooks" / "source").is_dir() and (
+            folder / "notebooks" / "build.py"
+        ).exists():
+            raise argparse.ArgumentTypeError(
+                f"{path} lies in the repository {folder}, where a commit could "
+                "publish seeds and solutions. Take a folder outside it, such "
+                f"as ~/{path.name}."
+            )
     return path
 
 
 def whole(chapters):
     """The chapters of `06 08.3 08.4`."""
-    return [name.split(".")[0] for name in chapters]
+    return [name.partition(".")[0] or name for name in chapters]
 
 
 def write(arguments, sources):
@@ -74,7 +78,14 @@ def write(arguments, sources):
         chapters = choose(arguments.chapters, sources)
         options = {"force": arguments.force}
         told = assignment.write(out, chapters, arguments.seed, **options)
-        print("\n".join(told))
+        for chapter in chapters:
+            name = assignment.name_of(chapter)
+            print(
+                f"{out / 'source' / name / name}.ipynb is written. Next, in "
+                f"{out}: nbgrader generate_assignment {name} --create"
+            )
+        for sentence in told:
+            print(sentence)
         return
     files = {}
     if arguments.command == "exam":

@@ -17,8 +17,11 @@ user who owns nothing.
 import argparse
 import copy
 import csv
+import hashlib
+import json
 import os
 from pathlib import Path
+import re
 import shutil
 import signal
 import subprocess
@@ -32,14 +35,27 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
+from traitlets.config import PyFileConfigLoader
 
+# `exit` of a kernel ends the kernel; in a script it is an exception, and here.
+# The first argument is nbconvert's own, which a list of others replaces.
+KERNEL = [
+    "--HistoryManager.hist_file=:memory:",
+    "--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit; del sys",
+]
 LIMIT = 1800  # seconds for one submission, and for all pages of feedback
+OLD = {
+    "file": "The file that lies in submitted is not the one that was graded. "
+    "Grade this student again.",
+    "release": "Graded by an earlier release. Grade this student again.",
+}
 STOPPED = """**The checks gave 0 points.** Your notebook could not be run: {why}
 
 {cell}
 
-Open your notebook, choose *Restart Kernel and Run All Cells*, and see how far
-it gets. Then ask whether you may hand it in again."""
+{remedy} Then ask whether you may hand it in again."""
+REMEDY = """Open your notebook, choose *Restart Kernel and Run All Cells*, and
+see how far it gets."""
 
 
 def grade(course, name, limit=LIMIT, students=None):
@@ -60,11 +76,17 @@ def grade(course, name, limit=LIMIT, students=None):
         RuntimeError: If nbgrader could not do a step. The report is there.
     """
     course = Path(course)
+    if not course.is_dir():
+        raise ValueError(f"There is no folder {course}.")
     handed_in = sorted(
         path.parent.name for path in course.glob(f"submitted/*/{name}")
     )
     if not handed_in:
-        raise ValueError(f"There is no folder {course}/submitted/*/{name}.")
+        names = {path.name for path in course.glob("submitted/*/*/")}
+        raise ValueError(
+            f"There is no folder {course}/submitted/*/{name}. "
+            + f"These are: {', '.join(sorted(names))}." * bool(names)
+        )
     students = handed_in if students is None else students
     missing = [student for student in students if student not in handed_in]
     if missing:
@@ -88,6 +110,15 @@ def grade(course, name, limit=LIMIT, students=None):
     ):
         if nbgrader(course, LIMIT, *step) != 0:
             failed.append(step[0])
+    edited = unreleased(course, name)
+    if edited:
+        print(edited)
+    skipped = uncollected(course, name)
+    if skipped:
+        print(
+            f"In {course}/downloaded/{name}/extracted, but in no folder of a "
+            f"student: {', '.join(skipped)}. Copy these by hand."
+        )
     if failed:
         raise RuntimeError(
             f"nbgrader failed to {', '.join(failed)}. The end of "
@@ -129,6 +160,12 @@ def grade_student(course, name, student, release, limit):
     submitted = course / "submitted" / student / name
     notebook, mended, why = read_submission(submitted, name, release)
     same = forget(course, name, student, notebook)
+    graded = {"mended": mended, "why": ""} | state(course, name, student)
+    if why:
+        graded["remedy"] = (
+            f"Rename your file to {name}.ipynb, if it is the right one, and "
+            "see whether Jupyter opens it."
+        )
     with tempfile.TemporaryDirectory(prefix="mended-", dir=course) as steps:
         folder = Path(steps) / student / name
         path = folder / f"{name}.ipynb"
@@ -136,18 +173,20 @@ def grade_student(course, name, student, release, limit):
         options.append(
             f"--CourseDirectory.submitted_directory={Path(steps).name}"
         )
+        options += [f"--Execute.extra_arguments={x}" for x in KERNEL]
         ignored = shutil.ignore_patterns(path.name)
         shutil.copytree(
             submitted, folder, ignore=ignored, ignore_dangling_symlinks=True
         )
         cell = ""
         if not why:
-            nbformat.write(noted(notebook, mended), path)
+            nbformat.write(noted(notebook, graded), path)
             ended = nbgrader(course, limit, *options)
             if ended != 0:
                 why, cell = explain(notebook, folder, ended, limit)
         if why:
-            nbformat.write(noted(notebook, mended, why, cell), path)
+            graded["why"] = why
+            nbformat.write(noted(notebook, graded, cell), path)
             ended = nbgrader(course, limit, *options, "--Execute.enabled=False")
     settle(course, name, student, same, ran=not why)
     return ended == 0
@@ -170,19 +209,97 @@ def read_submission(folder, name, release):
         found = ", ".join(sorted(x.name for x in folder.iterdir())) or "nothing"
         return release, [], f"{path.name} is missing. Found: {found}."
     try:
-        handed_in = nbformat.read(path, as_version=4)
+        content = path.read_bytes()
+        text = content.decode(json.detect_encoding(content))
+        handed_in = nbformat.reads(text, as_version=4)
         return *mending.mend(handed_in, release), ""
     except Exception as error:  # whatever a student may hand in
         why = f"the file is no notebook ({type(error).__name__})."
         return release, [], why
 
 
-def noted(notebook, mended, why="", cell=""):
+def state(course, name, student):
+    """What is graded now: dict with a sum of the file and of the release."""
+    path = course / "submitted" / student / name / f"{name}.ipynb"
+    with gradebook_of(course) as gradebook:
+        notebook = gradebook.find_notebook(name, name)
+        cells = sorted([x.name, x.source] for x in notebook.source_cells)
+        points = sorted([x.name, x.max_score] for x in notebook.grade_cells)
+    release = json.dumps([cells, points]).encode()
+    file = path.read_bytes() if path.exists() else b""
+    return {
+        "file": hashlib.sha1(file).hexdigest(),
+        "release": hashlib.sha1(release).hexdigest(),
+    }
+
+
+def unreleased(course, name):
+    """What a teacher edited in `source` and did not release: a text, or ""."""
+    path = course / "source" / name / f"{name}.ipynb"
+    if not path.exists():
+        return ""
+    cells = nbformat.read(path, as_version=4).cells
+    cells = {mending.name_of(x): x for x in cells if mending.name_of(x)}
+    with gradebook_of(course) as gradebook:
+        notebook = gradebook.find_notebook(name, name)
+        texts = {x.name: x.source.strip() for x in notebook.source_cells}
+        points = {x.name: x.max_score for x in notebook.grade_cells}
+    edited = [
+        mending.called(cell)
+        for key, cell in cells.items()
+        if key not in texts
+        or _given(cell) not in (None, texts[key])
+        or cell.metadata.nbgrader.get("points", 0) != points.get(key, 0)
+    ]
+    edited += [f"Cell '{key}'" for key in texts if key not in cells]
+    if not edited:
+        return ""
+    return (
+        f"{path} is not what was released. Edited: {'; '.join(edited)}. The "
+        "release was graded, without these edits. To make them count, call "
+        f"`nbgrader generate_assignment {name} --create --force` in {course}, "
+        "hand the new release out, and grade everybody again."
+    )
+
+
+def uncollected(course, name):
+    """Notebooks of a zip that became no submission: list of paths, as str."""
+    folder = course / "downloaded" / name / "extracted"
+    if not folder.exists():
+        return []
+    config = PyFileConfigLoader("nbgrader_config.py", str(course)).load_config()
+    pattern = config.FileNameCollectorPlugin.get("named_regexp", "")
+    students = {path.parent.name for path in course.glob(f"submitted/*/{name}")}
+    found = []
+    for path in sorted(folder.rglob("*.ipynb")):
+        match = re.match(pattern, str(path.resolve())) if pattern else None
+        student = match and match.groupdict().get("student_id")
+        if not any(
+            x == student or x.startswith(f"{student}_") for x in students
+        ):
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+def _given(cell):
+    """What nbgrader makes of a cell of `source`; None if that is its stub."""
+    if mending.is_locked(cell):
+        return cell.source.strip()
+    if editions.SOLUTION.search(cell.source):
+        return editions.stub(cell.source).strip()
+    return None
+
+
+def noted(notebook, graded, cell=""):
     """A notebook that says on top what was mended, and why it was not run."""
     notebook = copy.deepcopy(notebook)
-    notebook.metadata.graded = {"mended": mended, "why": why}
-    parts = [STOPPED.format(why=why, cell=textwrap.indent(cell, "    "))]
-    parts *= bool(why)
+    notebook.metadata.graded = graded
+    mended, why = graded["mended"], graded["why"]
+    parts = []
+    if why:
+        cell = textwrap.indent(cell, "    ")
+        remedy = graded.get("remedy", REMEDY)
+        parts.append(STOPPED.format(why=why, cell=cell, remedy=remedy))
     if mended:
         parts.append("**Before grading, cells were put right.**")
         parts.append("\n".join(f"- {sentence}" for sentence in mended))
@@ -295,22 +412,36 @@ def explain(notebook, folder, ended, limit):
     """Why a submission could not be run: a sentence, and a cell or ""."""
     if ended is None:
         return f"it took more than {limit} seconds in all.", ""
-    cell = where_it_died(copy.deepcopy(notebook), folder)
-    if cell is None:
-        return "nbgrader stopped. Your teacher can read why in its log.", ""
-    return "this cell ended the process in which it ran.", cell
+    place = where_it_died(copy.deepcopy(notebook), folder)
+    if place is None:
+        return "nbgrader stopped. Its log, nbgrader.log, says why.", ""
+    name = _called(notebook.cells[: place + 1])
+    sentence = f"{name} ended the process in which it ran."
+    return sentence, notebook.cells[place].source
+
+
+def _called(cells):
+    """What the last of some cells is called in a sentence."""
+    above = [cell for cell in cells if mending.name_of(cell)]
+    if not above:
+        return "A cell at the top"
+    name = mending.called(above[-1])
+    if above[-1] is cells[-1]:
+        return name
+    return f"A cell below {name[0].lower()}{name[1:]}"
 
 
 def where_it_died(notebook, folder, timeout=120):
-    """The source of the cell that killed its kernel; None if none did."""
+    """The place of the cell that killed its kernel; None if none did."""
     last = []
     client = NotebookClient(
         notebook,
         timeout=timeout,
         allow_errors=True,
         interrupt_on_timeout=True,
+        extra_arguments=KERNEL,
         resources={"metadata": {"path": str(folder)}},
-        on_cell_start=lambda cell, cell_index: last.append(cell.source),
+        on_cell_start=lambda cell, cell_index: last.append(cell_index),
     )
     try:
         client.execute()
@@ -344,10 +475,24 @@ def read_grades(course, name, students):
             why = said.get("why")
             notes = [why and f"Not run: {why}", *said.get("mended", [])]
             notes.append("" if notebook else "Not graded.")
+            notes += too_long(notebook) if notebook else []
+            now = state(course, name, student)
+            notes += [OLD[x] for x in OLD if said.get(x, now[x]) != now[x]]
             notes.append("Answers in words wait for a reader." * waits)
             row["note"] = " ".join(filter(None, notes))
             rows.append(row)
     return rows
+
+
+def too_long(notebook):
+    """A sentence for each cell that took longer than one cell may."""
+    cells = notebook.cells
+    return [
+        f"{_called(cells[: place + 1])} took longer than the limit."
+        for place, cell in enumerate(cells)
+        for output in cell.get("outputs", [])
+        if output.get("ename") == "CellTimeoutError"
+    ]
 
 
 def write_report(path, rows):
@@ -361,27 +506,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("course", type=editions.path, help="the course folder")
     parser.add_argument("name", help="the assignment, such as 06_exercises")
-    whom = parser.add_mutually_exclusive_group()
-    whom.add_argument(
+    parser.add_argument(
         "--student",
         action="append",
         help="grade this one alone; may be given more than once",
     )
-    whom.add_argument(
+    parser.add_argument(
         "--report",
-        action="store_const",
-        const=[],
-        dest="student",
+        action="store_true",
         help="grade nobody: write feedback and grades after reading",
     )
     parser.add_argument(
         "--limit", type=int, default=LIMIT, help="seconds a submission (1800)"
     )
     options = parser.parse_args()
+    if options.report and options.student:
+        parser.error("--report grades nobody, so --student says nothing to it")
+    students = [] if options.report else options.student
     try:
-        rows = grade(
-            options.course, options.name, options.limit, options.student
-        )
+        rows = grade(options.course, options.name, options.limit, students)
     except (RuntimeError, ValueError) as error:
         sys.exit(str(error))
     for row in rows:

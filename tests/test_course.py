@@ -429,6 +429,8 @@ def test_what_cannot_be_made_is_said_in_a_line(tmp_path):
         ),
         (("assignment", tmp_path / "c", "08.9"), "exercises 1, 2, 3, 4, 5, 6."),
         (("assignment", tmp_path / "c", "08."), "Received: 08."),
+        (("assignment", tmp_path / "c", "../x"), "No chapter is '../x'"),
+        ((*exam, "01", "99x"), "No chapter is '99x'"),
         (("student", seed, "01"), "seed.txt"),
         ((*exam, "--title", "../."), "needs a letter or a digit"),
         ((*exam, "--number", "0"), "at least one question. Received: 0."),
@@ -486,7 +488,15 @@ def test_nothing_of_a_course_is_written_into_the_repository(
     seed.write_text("mine")
     link = tmp_path / "link"
     link.symlink_to(build.FOLDER)
-    inside = [build.FOLDER.parent / "mine", link / "mine"]
+    clone = tmp_path / "clone"  # another one, perhaps of another name
+    (clone / "notebooks" / "source").mkdir(parents=True)
+    (clone / "notebooks" / "build.py").touch()
+    inside = [
+        build.FOLDER.parent / "mine",
+        link / "mine",
+        clone / "deep" / "mine",
+        clone,
+    ]
     options = [] if command == "student" else ["--seed", seed]
     refused = [[out, "01", *options] for out in inside]
     if options:
@@ -497,8 +507,16 @@ def test_nothing_of_a_course_is_written_into_the_repository(
         with pytest.raises(SystemExit):
             build.main()
         assert "lies in the repository" in capsys.readouterr().err
-    assert not any(out.exists() for out in inside)
+    assert not any(out.exists() for out in inside[:-1])
     assert not (tmp_path / "out").exists()
+
+
+def test_an_assignment_is_named_with_what_comes_next(tmp_path, capsys):
+    make(tmp_path, "assignment", tmp_path / "course", "--force", "06", "03")
+    said = capsys.readouterr().out
+    for name in ("06_exercises", "03_exercises"):
+        assert f"{name}.ipynb is written" in said
+        assert f"nbgrader generate_assignment {name} --create" in said
 
 
 def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import assignment
 import build
@@ -264,6 +265,12 @@ def test_the_edition_for_students_runs_from_top_to_bottom(source, tmp_path):
     assert run.returncode == 0, run.stdout[-3000:]
 
 
+def collected_by():
+    """The pattern of a zip's names."""
+    lines = re.findall(r'^    r"(.*)"$', assignment.CONFIG, re.MULTILINE)
+    return "".join(lines)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -271,15 +278,75 @@ def test_the_edition_for_students_runs_from_top_to_bottom(source, tmp_path):
         "Ada Lovelace_4711_assignsubmission_file_06_exercises.ipynb",
         "Ada Lovelace_12345_67890_06_exercises.ipynb",
         "Ada Lovelace_LATE_12345_67890_06_exercises-2.ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises (1).ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises(12).ipynb",
+        "Ada Lovelace_LATE_12345_67890_06_exercises (1)-2.ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises - Copy.ipynb",
+        "Ada Lovelace_4711_assignsubmission_file_/06_exercises_1.ipynb",
     ],
 )
 def test_the_names_of_moodle_and_canvas_are_understood(name):
-    lines = re.findall(r'^    r"(.*)"$', assignment.CONFIG, re.MULTILINE)
-    found = re.match("".join(lines), f"/x/extracted/{name}")
+    found = re.match(collected_by(), f"/x/extracted/{name}")
     assert found.groupdict() == {
         "student_id": "Ada Lovelace",
         "file_id": "06_exercises",
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ada_lovelace_4711_assignsubmission_file_/06_exercises.ipynb",
+        "ada_lovelace_4711_assignsubmission_file_06_exercises.ipynb",
+        "ada_lovelace_12345_67890_06_exercises.ipynb",
+        "ada_lovelace_LATE_12345_67890_06_exercises (1).ipynb",
+    ],
+)
+def test_a_student_may_have_an_underscore_in_the_name(name):
+    found = re.match(collected_by(), f"/x/extracted/all_of_06/{name}")
+    assert found.groupdict() == {
+        "student_id": "ada_lovelace",
+        "file_id": "06_exercises",
+    }
+
+
+def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
+    name = "06_exercises"
+    course, inside = tmp_path, "_assignsubmission_file_"
+    chapter = small_chapter()
+    assignment.write(course, [chapter])
+    release_of(course, name)
+    archive = course / "downloaded" / name / "archive"
+    archive.mkdir(parents=True)
+    handed_in = {
+        f"Ada Lovelace_4711{inside}/{name}.ipynb": "one",
+        f"Ada Lovelace_4799{inside}/{name}.ipynb": "another",
+        f"Bo_4712{inside}/{name} (1).ipynb": "bo's",
+        f"Cy_4713{inside}/my homework.ipynb": "cy's",
+        f"Di_4714{inside}/{name} (1).ipynb": "a draft",
+        f"Di_4714{inside}/{name}.ipynb": "di's",
+    }
+    with zipfile.ZipFile(archive / "all.zip", "w") as file:
+        for path, text in handed_in.items():
+            file.writestr(path, text)
+    assert grading.nbgrader(course, 60, "zip_collect", name) == 0
+    lies = {
+        x.parent.parent.name: x.read_text()
+        for x in course.glob(f"submitted/*/{name}/{name}.ipynb")
+    }
+    assert lies == {
+        "Ada Lovelace_4711": "one",
+        "Ada Lovelace_4799": "another",
+        "Bo": "bo's",
+        "Di": "di's",
+    }
+    log = (course / "nbgrader.log").read_text()
+    skipped = re.findall(r"NOT COLLECTED: .*extracted/all/(\w+?)_", log)
+    assert skipped == ["Cy", "Di"]
+    homework = f"all/Cy_4713{inside}/my homework.ipynb"
+    assert grading.uncollected(course, name) == [homework]
+    shutil.rmtree(course / "submitted" / "Bo")
+    assert len(grading.uncollected(course, name)) == 2
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
@@ -298,6 +365,206 @@ def test_what_cannot_be_read_is_named(tmp_path):
         assert read[:2] == (release, []) and read[2].startswith(said)
     said, _ = grading.explain(release, tmp_path, None, 9)
     assert said == "it took more than 9 seconds in all."
+
+
+# A course of one small chapter, which imports nothing
+
+
+def small_chapter():
+    solution = "def {0}():\n    ### BEGIN SOLUTION\n    return 1\n    "
+    solution += "### END SOLUTION\n"
+    exercises = [
+        editions.Exercise(
+            number,
+            "",
+            "●",
+            asks=f"Write {name}.",
+            code=solution.format(name),
+            checks=[f"assert {name}() == 1"],
+            hidden=f"assert {name}() == solved.{name}()",
+        )
+        for number, name in ((1, "f"), (2, "g"))
+    ]
+    for number in (3, 4):
+        asks = f"Why {number}?"
+        exercises.append(editions.Exercise(number, "", "●●", asks=asks))
+    setup = "import numpy as np"
+    return editions.Chapter("06_multi_head", "Small", setup, exercises)
+
+
+def words_elsewhere(chapter, notebook):
+    right(chapter, notebook)
+    cells = named(notebook)
+    third, fourth = cells["exercise-3"], cells["exercise-4"]
+    third.source = fourth.source = "*Your answer:*"
+    place = notebook.cells.index(third) + 1
+    notebook.cells.insert(place, editions.prose("WORDS OF THREE"))
+    cells["exercise-4-text"].source += "\n\nWORDS OF FOUR"
+
+
+def leaves(chapter, notebook):
+    """Answers that leave Python, as a script does."""
+    right(chapter, notebook)
+    for exercise, end in zip(coded(chapter), ("exit()", "quit()"), strict=True):
+        answer_of(exercise, notebook).source += f"\n\n{end}"
+
+
+def leaves_in_a_function(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = "def f():\n    exit()"
+
+
+def endless_twice(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = f"def f():{ENDLESS}"
+
+
+def misnamed(chapter, notebook):
+    right(chapter, notebook)
+    notebook.metadata.name = "another file"
+
+
+def ends(chapter, notebook):
+    right(chapter, notebook)
+    for exercise in coded(chapter):
+        answer_of(exercise, notebook).source += "\n\nimport os\nos._exit(0)"
+
+
+SMALL = {
+    "endless": endless_twice,
+    "misnamed": misnamed,
+    "ends": ends,
+    "words": words_elsewhere,
+    "leaves": leaves,
+    "function": leaves_in_a_function,
+}
+
+
+def release_of(course, name, *options):
+    options = ["generate_assignment", name, "--create", *options]
+    assert grading.nbgrader(course, 120, *options) == 0
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small course that was graded: folder, chapter and report."""
+    course = tmp_path_factory.mktemp("small")
+    chapter = small_chapter()
+    assignment.write(course, [chapter], timeout=10)
+    name = assignment.name_of(chapter)
+    release_of(course, name)
+    for student, change in SMALL.items():
+        hand_in(course, chapter, student, change)
+    file = course / "submitted" / "misnamed" / name / f"{name}.ipynb"
+    file.rename(file.with_name("my homework.ipynb"))
+    rows = grading.grade(course, name, limit=600)
+    return course, chapter, {row["student"]: row for row in rows}
+
+
+def test_words_in_another_cell_wait_for_a_reader(small):
+    course, chapter, rows = small
+    note = rows["words"]["note"]
+    for number in (3, 4):
+        assert f"Exercise {number} has no answer in its cell, but" in note
+    assert "Answers in words wait for a reader." in note
+    page = page_of(course, chapter, "words")
+    assert "WORDS OF THREE" in page and "WORDS OF FOUR" in page
+    assert "No response." not in page
+    with grading.gradebook_of(course) as gradebook:
+        name = assignment.name_of(chapter)
+        assert {
+            grade.name
+            for grade in grading.entries(gradebook, name, "words", "grades")
+            if grade.needs_manual_grade
+        } == {"exercise-3", "exercise-4"}
+
+
+def test_an_answer_that_leaves_python_stops_its_cell_alone(small):
+    course, chapter, rows = small
+    assert rows["leaves"]["checked"] == 10
+    assert "SystemExit" in page_of(course, chapter, "leaves")
+    assert rows["function"]["checked"] == 5
+    assert "Not run" not in rows["leaves"]["note"] + rows["function"]["note"]
+
+
+def test_a_cell_that_took_too_long_hears_of_the_limit(small):
+    course, chapter, rows = small
+    limit = "took longer than 10 seconds, which is the limit for one cell"
+    assert limit in page_of(course, chapter, "endless")
+    note = rows["endless"]["note"]
+    assert "The check of exercise 1 took longer than the limit." in note
+
+
+def test_a_file_of_another_name_hears_what_to_do(small):
+    course, chapter, rows = small
+    page = page_of(course, chapter, "misnamed")
+    assert "Rename your file to 06_exercises.ipynb" in page
+    assert "Restart Kernel" not in page
+    assert "Found: my homework.ipynb" in rows["misnamed"]["note"]
+
+
+def test_the_cell_that_ended_its_process_is_named(small):
+    course, chapter, rows = small
+    sentence = "The answer of exercise 1 ended the process in which it ran."
+    assert sentence in rows["ends"]["note"]
+    page = page_of(course, chapter, "ends")
+    assert sentence in page and "os._exit(0)" in page
+
+
+def test_the_report_tells_what_was_not_graded_as_it_is_now(small, capsys):
+    """A new file, and a new release, are not graded until one says so."""
+    course, chapter, _ = small
+    name = assignment.name_of(chapter)
+    assert grading.unreleased(course, name) == ""
+    hand_in(course, chapter, "leaves", right)
+    rows = grading.grade(course, name, students=[])
+    notes = {row["student"]: row["note"] for row in rows}
+    other = "The file that lies in submitted is not the one that was graded"
+    assert other in notes["leaves"]
+    assert other not in notes["words"] + notes["function"]
+
+    source = course / "source" / name / f"{name}.ipynb"
+    notebook = nbformat.read(source, 4)
+    cells = named(notebook)
+    cells["exercise-1-check"].source += "\nassert f() < 2"
+    cells["exercise-2-check"].metadata.nbgrader.points = 7
+    cells["exercise-3-text"].source += "\n\nAnd when?"
+    cells["exercise-3"].source = "Another answer of the teacher."
+    nbformat.write(notebook, source)
+    capsys.readouterr()
+    rows = grading.grade(course, name, students=["leaves"])
+    said = capsys.readouterr().out
+    assert "is not what was released" in said
+    assert f"nbgrader generate_assignment {name} --create --force" in said
+    for part in (
+        "The check of exercise 1",
+        "The check of exercise 2",
+        "The text of exercise 3",
+    ):
+        assert part in said
+    assert "answer of" not in said
+    assert {row["of checked"] for row in rows} == {10}
+
+    release_of(course, name, "--force")
+    assert grading.unreleased(course, name) == ""
+    rows = grading.grade(course, name, students=["leaves"])
+    notes = {row["student"]: row["note"] for row in rows}
+    earlier = "Graded by an earlier release"
+    assert earlier in notes["words"] and earlier not in notes["leaves"]
+    assert "The check of exercise 1 was released anew" in notes["leaves"]
+    assert "was changed" not in notes["leaves"]
+    assert {row["of checked"] for row in rows} == {12}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_notebook_is_read_in_every_encoding_of_json(tmp_path, encoding):
+    release = editions.notebook([editions.prose("# Übungen")])
+    text = nbformat.writes(release)
+    (tmp_path / "06_exercises.ipynb").write_text(text, encoding)
+    read, _, why = grading.read_submission(tmp_path, "06_exercises", release)
+    assert (read.cells, why) == (release.cells, "")
 
 
 def give(course, chapter, student, exercise, points):
@@ -394,6 +661,14 @@ def test_who_handed_in_nothing_and_what_was_not_released_is_named(tmp_path):
     with pytest.raises(ValueError, match="`nbgrader generate_assignment 06_x"):
         grading.grade(tmp_path, "06_x")
     assert not (tmp_path / "gradebook.db").exists()
+
+
+def test_a_folder_or_a_name_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match="There is no folder .*/nowhere"):
+        grading.grade(tmp_path / "nowhere", "06_exercises")
+    (tmp_path / "submitted" / "ada" / "06_exercises").mkdir(parents=True)
+    with pytest.raises(ValueError, match="These are: 06_exercises."):
+        grading.grade(tmp_path, "06")
 
 
 def test_a_course_without_submissions_is_named(tmp_path):
