@@ -521,7 +521,9 @@ def main():
     )
     options = parser.parse_args()
     if options.report and options.student:
-        parser.error("--report grades nobody, so --student says nothing to it")
+        parser.error(
+            "--report grades nobody. Leave --student out; it is about all."
+        )
     students = [] if options.report else options.student
     try:
         rows = grade(options.course, options.name, options.limit, students)

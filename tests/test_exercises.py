@@ -87,7 +87,7 @@ def hasten(monkeypatch, seconds):
 
 @each_chapter
 def test_a_chapter_has_exercises_that_check_themselves(chapter):
-    assert len(coded(chapter)) >= 2
+    assert len(coded(chapter)) >= 2, "a chapter has two exercises in code"
     assert all(exercise.checks for exercise in coded(chapter).values())
 
 
@@ -237,5 +237,6 @@ def defined(source):
 )
 def test_every_check_is_tried_with_five_different_wrong_answers(chapter):
     assert chapter.slips.keys() == coded(chapter).keys()
-    for slips in chapter.slips.values():
-        assert len({ast.dump(ast.parse(answer)) for _, answer, _ in slips}) >= 5
+    for number, slips in chapter.slips.items():
+        different = {ast.dump(ast.parse(answer)) for _, answer, _ in slips}
+        assert len(different) >= 5, f"exercise {number} has too few"

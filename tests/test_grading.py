@@ -663,6 +663,15 @@ def test_who_handed_in_nothing_and_what_was_not_released_is_named(tmp_path):
     assert not (tmp_path / "gradebook.db").exists()
 
 
+def test_a_report_for_one_student_is_refused(tmp_path, monkeypatch, capsys):
+    options = ["--report", "--student", "ada"]
+    arguments = ["grading.py", str(tmp_path), "06_exercises", *options]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit):
+        grading.main()
+    assert "--report grades nobody" in capsys.readouterr().err
+
+
 def test_a_folder_or_a_name_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match="There is no folder .*/nowhere"):
         grading.grade(tmp_path / "nowhere", "06_exercises")
