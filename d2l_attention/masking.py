@@ -32,7 +32,8 @@ def padding_mask(lengths, size):
         ValueError: If `lengths` is not an integer tensor of rank 1 or 2.
 
     Example:
-        >>>         >>> from d2l_attention import padding_mask
+        >>> import numpy as np
+        >>> from d2l_attention import padding_mask
         >>> mask = padding_mask(np.array([2, 3]), size=4)  # two sentences
         >>> np.array(mask).astype(int).tolist()
         [[[1, 1, 0, 0]], [[1, 1, 1, 0]]]
@@ -67,7 +68,8 @@ def causal_mask(num_queries, num_keys=None):
         Bool tensor `(T, S)`.
 
     Example:
-        >>>         >>> from d2l_attention import causal_mask
+        >>> import numpy as np
+        >>> from d2l_attention import causal_mask
         >>> np.array(causal_mask(3)).astype(int).tolist()
         [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
         >>> np.array(causal_mask(1, 3)).astype(int).tolist()  # with a cache
@@ -97,7 +99,8 @@ def window_mask(num_queries, num_keys, before, after):
         ValueError: If `before` or `after` is negative.
 
     Example:
-        >>>         >>> from d2l_attention import window_mask
+        >>> import numpy as np
+        >>> from d2l_attention import window_mask
         >>> mask = window_mask(3, 3, before=1, after=0)
         >>> np.array(mask).astype(int).tolist()
         [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
@@ -141,7 +144,8 @@ def masked_softmax(scores, mask=None):
         ValueError: If `mask` is not boolean or does not broadcast.
 
     Example:
-        >>>         >>> from d2l_attention import masked_softmax
+        >>> import numpy as np
+        >>> from d2l_attention import masked_softmax
         >>> scores = np.zeros((2, 4), "float32")
         >>> mask = np.array([[True, True, False, False], [False] * 4])
         >>> np.array(masked_softmax(scores, mask)).tolist()
