@@ -4,93 +4,100 @@ from d2l_attention._quiet import import_backend
 
 import_backend()
 
-from d2l_attention.decoding import BeamDecoder, GreedyDecoder
-from d2l_attention.efficient.block_manager import (
-    BlockManager,
-    OutOfBlocksError,
-)
-from d2l_attention.efficient.flash import (
-    FlashAttention,
-    flash_attention,
-)
-from d2l_attention.efficient.global_tokens import longformer_mask
-from d2l_attention.efficient.linformer import (
-    LinformerAttention,
-    linformer_attention,
-)
-from d2l_attention.efficient.longformer import (
-    LongformerAttention,
-    longformer_attention,
-)
-from d2l_attention.efficient.lsh import lsh_buckets, reformer_mask
-from d2l_attention.efficient.multi_query import (
-    GroupedQueryAttention,
-    MultiQueryAttention,
-    grouped_query_attention,
-)
-from d2l_attention.efficient.page_local import (
-    PageLocalAttention,
-    page_local_attention,
-    page_mask,
-)
-from d2l_attention.efficient.paged import (
-    PagedKVCache,
-    paged_attention,
-)
-from d2l_attention.efficient.performer import (
-    PerformerAttention,
-    performer_attention,
-    performer_weights,
-)
-from d2l_attention.efficient.performer_features import (
-    log_features,
-    orthogonal_directions,
-)
-from d2l_attention.efficient.reformer import (
-    ReformerAttention,
-    reformer_attention,
-)
-from d2l_attention.efficient.shared_heads import share_heads
-from d2l_attention.kernel_regression import (
-    NWKernelRegression,
-    nadaraya_watson,
-)
-from d2l_attention.masking import (
-    causal_mask,
-    masked_softmax,
-    padding_mask,
-    window_mask,
-)
-from d2l_attention.models.bahdanau import BahdanauSeq2Seq
-from d2l_attention.models.blocks import (
+from d2l_attention.layers.blocks import (
     AddNorm,
     CausalBlock,
     PositionWiseFFN,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from d2l_attention.models.decoder import TransformerDecoder
-from d2l_attention.models.encoder import TransformerEncoder
-from d2l_attention.models.hierarchical import HierarchicalAttentionNetwork
-from d2l_attention.models.language_model import LanguageModel
-from d2l_attention.models.pointer_network import (
-    PointerNetwork,
+from d2l_attention.layers.context import (
+    ContextAttention,
+    ContextGate,
+    DynamicContextAttention,
+    GlobalContextAttention,
+    mean_context,
+    segment_context,
 )
-from d2l_attention.models.rnnsearch import (
-    RNNSearch,
+from d2l_attention.layers.flash import (
+    FlashAttention,
+    flash_attention,
 )
-from d2l_attention.models.seq2seq import FixedContextSeq2Seq
-from d2l_attention.models.transformer import Transformer
-from d2l_attention.multi_head import (
+from d2l_attention.layers.graph import (
+    GATAttention,
+    GATv2Attention,
+    GraphDotProductAttention,
+    adjacency_to_edges,
+    edge_softmax,
+)
+from d2l_attention.layers.hard import (
+    HardAttention,
+    MovingBaseline,
+    log_probability,
+    most_likely_locations,
+    reinforce_loss,
+    sample_locations,
+)
+from d2l_attention.layers.kernel_regression import (
+    NWKernelRegression,
+    nadaraya_watson,
+)
+from d2l_attention.layers.linformer import (
+    LinformerAttention,
+    linformer_attention,
+)
+from d2l_attention.layers.longformer import (
+    LongformerAttention,
+    longformer_attention,
+    longformer_mask,
+)
+from d2l_attention.layers.masking import (
+    causal_mask,
+    masked_softmax,
+    padding_mask,
+    window_mask,
+)
+from d2l_attention.layers.multi_head import (
     MultiHeadAttention,
     multi_head_attention,
 )
-from d2l_attention.positional_encoding import (
+from d2l_attention.layers.multi_query import (
+    GroupedQueryAttention,
+    MultiQueryAttention,
+    grouped_query_attention,
+    share_heads,
+)
+from d2l_attention.layers.page_local import (
+    PageLocalAttention,
+    page_local_attention,
+    page_mask,
+)
+from d2l_attention.layers.paged import (
+    BlockManager,
+    OutOfBlocksError,
+    PagedKVCache,
+    paged_attention,
+)
+from d2l_attention.layers.performer import (
+    PerformerAttention,
+    log_features,
+    orthogonal_directions,
+    performer_attention,
+    performer_weights,
+)
+from d2l_attention.layers.pooling import AttentionPooling
+from d2l_attention.layers.positional_encoding import (
     LearnedPositionalEncoding,
     PositionalEncoding,
     sinusoidal_encoding,
 )
-from d2l_attention.scoring import (
+from d2l_attention.layers.reformer import (
+    ReformerAttention,
+    lsh_buckets,
+    reformer_attention,
+    reformer_mask,
+)
+from d2l_attention.layers.scoring import (
     AdditiveAttention,
     BilinearAttention,
     ConcatAttention,
@@ -102,34 +109,25 @@ from d2l_attention.scoring import (
     gaussian_scores,
     scaled_dot_product_scores,
 )
-from d2l_attention.variants.context import (
-    ContextAttention,
-    ContextGate,
-    mean_context,
-    segment_context,
-)
-from d2l_attention.variants.edges import adjacency_to_edges, edge_softmax
-from d2l_attention.variants.graph import (
-    GATAttention,
-    GATv2Attention,
-    GraphDotProductAttention,
-)
-from d2l_attention.variants.hard import (
-    HardAttention,
-    MovingBaseline,
-    log_probability,
-    most_likely_locations,
-    reinforce_loss,
-    sample_locations,
-)
-from d2l_attention.variants.own_context import (
-    DynamicContextAttention,
-    GlobalContextAttention,
-)
-from d2l_attention.variants.pooling import AttentionPooling
-from d2l_attention.variants.structured import (
+from d2l_attention.layers.structured import (
     StructuredAttention,
     linear_chain_marginals,
+)
+from d2l_attention.models.bahdanau import BahdanauSeq2Seq
+from d2l_attention.models.decoding import BeamDecoder, GreedyDecoder
+from d2l_attention.models.hierarchical import HierarchicalAttentionNetwork
+from d2l_attention.models.language_model import LanguageModel
+from d2l_attention.models.pointer_network import (
+    PointerNetwork,
+)
+from d2l_attention.models.rnnsearch import (
+    RNNSearch,
+)
+from d2l_attention.models.seq2seq import FixedContextSeq2Seq
+from d2l_attention.models.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerEncoder,
 )
 
 __all__ = [

@@ -35,8 +35,16 @@ def check_rate(name, value):
     return float(value)
 
 
-def check_positive(name, value):
-    """The size as an int; refuse anything but a positive integer."""
+_REQUIRED = object()
+
+
+def check_positive(name, value, default=_REQUIRED):
+    """The size as an int; refuse anything but a positive integer.
+
+    With a default, None is allowed and gives the default.
+    """
+    if value is None and default is not _REQUIRED:
+        return default
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_integer or value < 1:
         raise ValueError(
@@ -47,6 +55,7 @@ def check_positive(name, value):
 
 def check_boolean(name, mask):
     """Refuse a mask of another dtype."""
+    mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
     if keras.backend.standardize_dtype(mask.dtype) != "bool":
         raise ValueError(
             f"{name} must be boolean, True = may attend. Received: dtype "
@@ -67,10 +76,8 @@ def check_token_mask(name, mask, shape):
         mask: Bool tensor `(B, T)` or `(1, T)`, or a list.
         shape: Tuple, B and T; None = unknown.
     """
-    if not hasattr(mask, "dtype"):
-        mask = np.asarray(mask)
     check_boolean(name, mask)
-    expected, received = tuple(shape), tuple(mask.shape)
+    expected, received = tuple(shape), tuple(np.shape(mask))
     fits = len(received) == len(expected) and all(
         None in (m, s) or m == s or (m == 1 and axis < len(expected) - 1)
         for axis, (m, s) in enumerate(zip(received, expected, strict=True))
@@ -118,6 +125,7 @@ def check_masks(given):
             tokens = next(given[x] for x in owners if x in given)
             check_token_mask(name, given[name], np.shape(tokens)[:2])
     for name in {"attention_mask", "cross_attention_mask"} & given.keys():
+        check_boolean(name, given[name])
         if len(np.shape(given[name])) < 2:
             raise ValueError(
                 f"{name} must say which pairs may attend: (T, S) or more axes."

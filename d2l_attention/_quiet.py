@@ -54,7 +54,7 @@ def import_backend():
 
     In a notebook its backend is woken too. Elsewhere nothing is redirected.
     """
-    if "d2l_attention.masking" in sys.modules:
+    if "d2l_attention.layers.masking" in sys.modules:
         return
     if in_command():
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

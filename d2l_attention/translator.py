@@ -18,7 +18,7 @@ from d2l_attention.datasets.subwords import (
     SUBWORD_FILES,
     SubwordVectorizer,
 )
-from d2l_attention.decoding import BeamDecoder, GreedyDecoder
+from d2l_attention.models.decoding import BeamDecoder, GreedyDecoder
 import keras
 import numpy as np
 

@@ -1,6 +1,6 @@
 """What every public attention layer must do, whatever its score."""
 
-from d2l_attention.masking import causal_mask
+from d2l_attention.layers.masking import causal_mask
 import keras
 from keras import ops
 import numpy as np

@@ -15,23 +15,13 @@ FLOORS = {
     "_checks": 0,
     "_page": 0,
     "_quiet": 0,
-    "_signature": 0,
-    "masking": 1,
-    "loops": 1,
-    "positional_encoding": 1,
-    "attention_layer": 2,
-    "scoring": 3,
-    "multi_head": 3,
-    "kernel_regression": 4,
-    "variants": 4,
-    "efficient": 4,
-    "models": 5,
-    "decoding": 6,
-    "translator": 7,
-    "train": 8,
-    "commands": 9,
-    "explorables": 9,
-    "__main__": 10,
+    "layers": 1,
+    "models": 2,
+    "translator": 3,
+    "train": 4,
+    "commands": 5,
+    "explorables": 5,
+    "__main__": 6,
 }
 USERS = {
     "translator",
@@ -41,7 +31,7 @@ USERS = {
 }  # put all of it to use
 SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "notebook"}
 LAZY = {  # heavy, and needed by some readers only
-    "tensorflow": {"datasets", "heatmaps", "loops", "train", "commands"},
+    "tensorflow": {"datasets", "heatmaps", "layers", "train", "commands"},
     "matplotlib": {"heatmaps"},
     "sacrebleu": {"metrics"},
     "pooch": {"datasets"},
@@ -94,7 +84,7 @@ def test_imports_go_down_and_stay_public(path):
 
 
 def dotted(path):
-    """`d2l_attention.models.gru` for a module's path."""
+    """`d2l_attention.models.recurrent` for a module's path."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 
@@ -109,15 +99,42 @@ def test_no_imports_run_in_a_circle():
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-@pytest.mark.parametrize(
-    "path", FILES, ids=lambda p: str(p.relative_to(PACKAGE))
-)
-def test_a_module_is_read_in_one_sitting(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+def test_only_one_layer_module_knows_a_backend():
+    named = [
+        path.name
+        for path in FILES
+        if path.parent.name == "layers"
+        and {"tensorflow", "jax", "torch"}
+        & {name.split(".")[0] for name in imports(path)}
+    ]
+    assert named == ["loops.py"]
 
 
-def test_the_top_of_the_package_is_seen_at_a_glance():
-    assert len([path for path in FILES if path.parent == PACKAGE]) <= 15
+def test_the_transformer_needs_few_mechanisms():
+    """Whoever reads it opens no file of an efficient kind but these two."""
+    code = (
+        "import sys, types; "
+        "package = types.ModuleType('d2l_attention'); "
+        f"package.__path__ = [{str(PACKAGE)!r}]; "
+        "sys.modules['d2l_attention'] = package; "
+        "import d2l_attention.models.transformer; "
+        "print(sorted(m.split('.')[-1] for m in sys.modules "
+        "if m.startswith('d2l_attention.layers.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert ast.literal_eval(done.stdout) == [
+        "base",
+        "blocks",
+        "cache",
+        "chunks",
+        "loops",
+        "masking",
+        "multi_head",
+        "multi_query",
+        "positional_encoding",
+    ], done.stderr
 
 
 def test_every_module_has_its_place():

@@ -7,8 +7,7 @@ environment of its own; without them these tests are skipped.
 import inspect
 
 from contract import to_numpy
-import keras
-from layers import (
+from every_layer import (
     ARGUMENTS,
     CONTEXT,
     DECODERS,
@@ -19,6 +18,7 @@ from layers import (
     make,
     public_layers,
 )
+import keras
 import numpy as np
 import pytest
 

@@ -6,10 +6,7 @@ import warnings
 from contract import to_numpy
 import d2l_attention
 from d2l_attention import MultiHeadAttention
-import keras
-from keras import ops
-from keras.src import testing
-from layers import (
+from every_layer import (
     ARGUMENTS,
     CONTEXT,
     DECODERS,
@@ -20,6 +17,9 @@ from layers import (
     make,
     public_layers,
 )
+import keras
+from keras import ops
+from keras.src import testing
 import numpy as np
 import pytest
 
@@ -401,7 +401,7 @@ def test_what_stands_behind_the_sizes_is_given_by_name(name):
 def test_help_shows_a_signature_and_sends_nobody_to_a_private_class(name):
     """That each argument has its entry is asked in `test_doctests`."""
     found = getattr(d2l_attention, name)
-    assert "args" not in inspect.signature(found).parameters
+    assert "args" not in inspect.signature(found.__init__).parameters
     assert "see `_" not in inspect.getdoc(found)
 
 

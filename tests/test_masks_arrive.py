@@ -9,10 +9,7 @@ each other tensor, and beside all of them.
 import inspect
 
 from contract import to_numpy
-import keras
-from keras import ops
-from keras.src.backend.common.masking import get_keras_mask
-from layers import (
+from every_layer import (
     CONTEXT,
     DECODERS,
     OWN_PATTERN,
@@ -21,6 +18,9 @@ from layers import (
     make,
     public_layers,
 )
+import keras
+from keras import ops
+from keras.src.backend.common.masking import get_keras_mask
 import numpy as np
 import pytest
 

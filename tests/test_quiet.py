@@ -71,7 +71,7 @@ def test_ctrl_c_during_the_import_ends_a_command_in_silence(monkeypatch, capfd):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_quiet, "in_command", lambda: True)
-    monkeypatch.delitem(sys.modules, "d2l_attention.masking")
+    monkeypatch.delitem(sys.modules, "d2l_attention.layers.masking")
     monkeypatch.setattr("builtins.__import__", stop)
     with pytest.raises(SystemExit) as ended:
         _quiet.import_backend()

@@ -8,7 +8,7 @@ output = carried / total
 
 from d2l_attention.explorables.arrays import finite
 from d2l_attention.explorables.page import Explorable
-from d2l_attention.masking import masked_softmax
+from d2l_attention.layers.masking import masked_softmax
 import numpy as np
 
 _MOST_KEYS, _MOST_FEATURES = 24, 4  # for which a phone has room

@@ -7,7 +7,7 @@ bias = Σ_s α_s f(k_s) − f(q),  noise = Σ_s α_s (v_s − f(k_s))
 
 from d2l_attention.explorables.arrays import finite, nearest
 from d2l_attention.explorables.page import Explorable
-from d2l_attention.kernel_regression import nadaraya_watson
+from d2l_attention.layers.kernel_regression import nadaraya_watson
 import numpy as np
 
 # Numbers that lie evenly on a logarithmic scale, two digits each (IEC 60063).

@@ -6,7 +6,7 @@ a row without any allowed key has weights 0.
 
 from d2l_attention.explorables.arrays import finite
 from d2l_attention.explorables.page import Explorable
-from d2l_attention.masking import check_mask, masked_softmax
+from d2l_attention.layers.masking import check_mask, masked_softmax
 import numpy as np
 
 _MOST = 12  # queries, and keys

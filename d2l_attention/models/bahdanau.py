@@ -1,7 +1,7 @@
 """Bahdanau attention: the decoder looks at the source at each step."""
 
+from d2l_attention.layers.scoring import AdditiveAttention
 from d2l_attention.models.seq2seq import RecurrentSeq2Seq
-from d2l_attention.scoring import AdditiveAttention
 import keras
 
 

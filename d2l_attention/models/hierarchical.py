@@ -1,9 +1,9 @@
 """Hierarchical attention: words make sentences, and sentences a document."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.loops import reshape
-from d2l_attention.models.gru import gru
-from d2l_attention.variants.pooling import AttentionPooling
+from d2l_attention.layers.chunks import reshape
+from d2l_attention.layers.pooling import AttentionPooling
+from d2l_attention.models.recurrent import gru
 import keras
 from keras import ops
 

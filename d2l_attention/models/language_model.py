@@ -1,10 +1,9 @@
 """A decoder-only language model: each token from those before it."""
 
 from d2l_attention._checks import check_positive, check_rate, check_room
-from d2l_attention.attention_layer import drop
-from d2l_attention.models.blocks import CausalBlock
-from d2l_attention.models.stack import asking_for_weights
-from d2l_attention.positional_encoding import PositionalEncoding
+from d2l_attention.layers.base import drop
+from d2l_attention.layers.blocks import CausalBlock
+from d2l_attention.layers.positional_encoding import PositionalEncoding
 import keras
 from keras import ops
 
@@ -140,9 +139,14 @@ class LanguageModel(keras.Model):
             )
         x = drop(self.dropout_layer, self.embed(ids), training)
         tokens = ops.not_equal(ids, 0)
-        maps, asked = {}, asking_for_weights(return_attention_scores)
+        maps = {}
         for block in self.blocks:
-            x = block(x, key_mask=tokens, training=training, **asked)
+            x = block(
+                x,
+                key_mask=tokens,
+                return_attention_scores=return_attention_scores,
+                training=training,
+            )
             if return_attention_scores:
                 x, maps[f"{block.name}/self_attention"] = x
         logits = self.output_layer(x)

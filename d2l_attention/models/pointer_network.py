@@ -1,9 +1,9 @@
 """Pointer networks: the attention weights are the output."""
 
 from d2l_attention._checks import check_dict, check_positive
-from d2l_attention.loops import scan_states
-from d2l_attention.models.gru import GRUWeights, gru_step
-from d2l_attention.scoring import AdditiveAttention
+from d2l_attention.layers.loops import scan_states
+from d2l_attention.layers.scoring import AdditiveAttention
+from d2l_attention.models.recurrent import GRUWeights, gru_step
 import keras
 from keras import ops
 

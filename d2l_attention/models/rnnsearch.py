@@ -1,14 +1,15 @@
 """RNNsearch, the model of Bahdanau et al., as the paper describes it."""
 
 from d2l_attention._checks import check_dict, check_positive
-from d2l_attention.loops import reshape, scan_states
-from d2l_attention.models.gated_unit import (
+from d2l_attention.layers.chunks import reshape
+from d2l_attention.layers.loops import scan_states
+from d2l_attention.layers.scoring import AdditiveAttention
+from d2l_attention.models.recurrent import (
     GatedWeights,
     gated_states,
     gated_step,
 )
 from d2l_attention.models.seq2seq import Seq2Seq
-from d2l_attention.scoring import AdditiveAttention
 import keras
 from keras import ops
 

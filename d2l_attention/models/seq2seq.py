@@ -6,9 +6,8 @@ step. Training uses `call`; decoding uses the step protocol, `start` and
 """
 
 from d2l_attention._checks import check_dict, check_positive, check_rate
-from d2l_attention._signature import ConstructorSignature
-from d2l_attention.loops import scan_states
-from d2l_attention.models.gru import GRUWeights, gru, gru_step
+from d2l_attention.layers.loops import scan_states
+from d2l_attention.models.recurrent import GRUWeights, gru, gru_step
 import keras
 from keras import ops
 
@@ -122,8 +121,6 @@ class RecurrentSeq2Seq(Seq2Seq):
     A subclass says what the decoder remembers of the source (`memorize`), and
     how the decoder reads the context from this memory (`read`).
     """
-
-    __signature__ = ConstructorSignature()
 
     def __init__(
         self,

@@ -1,11 +1,359 @@
 """The Transformer: an encoder and a decoder of attention alone."""
 
 from d2l_attention._checks import check_dict, check_positive
-from d2l_attention.models.decoder import TransformerDecoder
-from d2l_attention.models.encoder import TransformerEncoder
+from d2l_attention.layers.base import QueryLayer, drop, query_and_key_size
+from d2l_attention.layers.blocks import (
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+    check_source,
+)
+from d2l_attention.layers.masking import join_causal_mask, merge_masks
+from d2l_attention.layers.positional_encoding import PositionalEncoding
 from d2l_attention.models.seq2seq import Seq2Seq
 import keras
 from keras import ops
+
+
+class TransformerStack(QueryLayer):
+    """Positions, dropout and blocks; the embedding is the caller's."""
+
+    def __init__(
+        self,
+        dim,
+        num_layers,
+        num_heads,
+        ffn_dim,
+        *,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        max_length=256,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_layers = check_positive("num_layers", num_layers)
+        self.max_length = max_length
+        policy = {"dtype": self.dtype_policy}
+        self.positions = None
+        if max_length is not None:
+            self.max_length = check_positive("max_length", max_length)
+            self.positions = PositionalEncoding(max_length, **policy)
+        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
+        self.blocks = [
+            self.block_class(
+                dim,
+                num_heads,
+                ffn_dim,
+                dropout=dropout,
+                activation=activation,
+                use_bias=use_bias,
+                normalize_first=normalize_first,
+                epsilon=epsilon,
+                name=f"block_{i}",
+                **policy,
+            )
+            for i in range(self.num_layers)
+        ]
+        self.norm = None  # behind the last block, whose sum it normalizes
+        if normalize_first:
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=epsilon, name="norm", **policy
+            )
+        self.supports_masking = True
+
+    def build_blocks(self, *shapes):
+        for block in self.blocks:
+            block.build(*shapes)
+        if self.positions is not None:
+            self.positions.build(shapes[0])
+        if self.norm is not None:
+            self.norm.build(shapes[0])
+
+    def place(self, x, start=0):
+        """x with its positions, if the stack has any."""
+        return x if self.positions is None else self.positions(x, start=start)
+
+    def end(self, x):
+        """x, normalized if the blocks normalize first."""
+        return x if self.norm is None else self.norm(x)
+
+    def compute_output_shape(self, query_shape, key_shape=None):
+        return tuple(query_shape)
+
+    def get_config(self):
+        block = self.blocks[0].get_config()
+        names = ("dim", "num_heads", "ffn_dim", "dropout", "activation")
+        names += ("use_bias", "normalize_first", "epsilon")
+        return {
+            **super().get_config(),
+            **{name: block[name] for name in names},
+            "num_layers": self.num_layers,
+            "max_length": self.max_length,
+        }
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class TransformerEncoder(TransformerStack):
+    """A stack of `TransformerEncoderBlock` over embedded tokens.
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3; document 001,
+    Transformer.
+
+    Args:
+        dim: Positive int, features D.
+        num_layers: Positive int, number of blocks.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise nets.
+        dropout: Float in [0, 1), rate of dropout on the input, on weights and
+            on residuals.
+        activation: Name or function of the nets' activation.
+        use_bias: Whether attention's projections have biases. The nets always
+            have b₁ and b₂.
+        normalize_first: Whether each sublayer reads a normalized input,
+            instead of normalizing after each residual. One more norm then
+            follows the last block.
+        epsilon: Float of the layer normalizations.
+        max_length: Positive int, number of sinusoidal positions that are
+            added to the input; None adds none.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`, embedded tokens.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills one of them from an implicit mask.
+        use_causal_mask: Whether no token sees a later one.
+        return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, D)`, and if asked a dict of
+        `"block_i/self_attention"` `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), shapes do not match, or the
+            input is longer than `max_length`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerEncoder
+        >>> encoder = TransformerEncoder(
+        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
+        ... )
+        >>> _, maps = encoder(np.ones((1, 3, 4)), return_attention_scores=True)
+        >>> sorted(maps), tuple(maps["block_0/self_attention"].shape)
+        (['block_0/self_attention', 'block_1/self_attention'], (1, 2, 3, 3))
+    """
+
+    block_class = TransformerEncoderBlock
+
+    def build(self, query_shape):
+        self.build_blocks(query_shape)
+
+    def call(
+        self,
+        query,
+        *,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=None,
+    ):
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        if use_causal_mask:
+            mask = join_causal_mask(mask, *query_and_key_size(query, query))
+        x = drop(self.dropout_layer, self.place(query), training)
+        maps = {}
+        for block in self.blocks:
+            x = block(
+                x,
+                attention_mask=mask,
+                return_attention_scores=return_attention_scores,
+                training=training,
+            )
+            if return_attention_scores:
+                x, maps[f"{block.name}/self_attention"] = x
+        x = self.end(x)
+        return (x, maps) if return_attention_scores else x
+
+    def compute_output_spec(
+        self, query, *, return_attention_scores=False, **masks_and_mode
+    ):
+        maps = {}
+        for block in self.blocks:
+            x, weights = block.compute_output_spec(
+                query, return_attention_scores=True
+            )
+            maps[f"{block.name}/self_attention"] = weights
+        return (x, maps) if return_attention_scores else x
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class TransformerDecoder(TransformerStack):
+    """A stack of `TransformerDecoderBlock` over embedded tokens.
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3; document 001,
+    Transformer.
+
+    Args:
+        dim: Positive int, features D.
+        num_layers: Positive int, number of blocks.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise nets.
+        dropout: Float in [0, 1), rate of dropout on the input, on weights and
+            on residuals.
+        activation: Name or function of the nets' activation.
+        use_bias: Whether attention's projections have biases. The nets always
+            have b₁ and b₂.
+        normalize_first: Whether each sublayer reads a normalized input,
+            instead of normalizing after each residual. One more norm then
+            follows the last block.
+        epsilon: Float of the layer normalizations.
+        max_length: Positive int, number of sinusoidal positions that are
+            added to the input, and slots of a decoding's cache; None adds no
+            positions, and then `start` must be told the slots.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`, embedded tokens of the target.
+        key: Float tensor `(B, S, D')`, the encoder's output.
+        query_mask: Bool tensor `(B, T)`, True at target tokens.
+        key_mask: Bool tensor `(B, S)`, True at source tokens. Keras fills
+            both from implicit masks.
+        attention_mask: Bool tensor over target and target, `(T, T)`,
+            `(B, 1, T)` or `(B, T, T)`; the causal mask comes on top.
+        cross_attention_mask: Bool tensor over target and source, `(T, S)`,
+            `(B, 1, S)` or `(B, T, S)`.
+        return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, D)`, and if asked a dict of
+        `"block_i/self_attention"` `(B, H, T, T)` and
+        `"block_i/cross_attention"` `(B, H, T, S)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), shapes do not match, or the
+            input is longer than `max_length`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerDecoder
+        >>> decoder = TransformerDecoder(
+        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
+        ... )
+        >>> x, source = np.ones((1, 3, 4)), np.ones((1, 5, 4))
+        >>> whole, state = decoder(x, key=source), decoder.start(source)
+        >>> for t in range(3):  # token by token
+        ...     last, state = decoder.step(x[:, t : t + 1], state)
+        >>> bool(np.allclose(last[:, 0], whole[:, 2], atol=1e-5))
+        True
+    """
+
+    block_class = TransformerDecoderBlock
+
+    def build(self, query_shape, key_shape=None):
+        check_source(self, key_shape)
+        self.build_blocks(query_shape, key_shape)
+
+    def call(
+        self,
+        query,
+        key=None,
+        *,
+        query_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        cross_attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        check_source(self, key)
+        x = drop(self.dropout_layer, self.place(query), training)
+        maps = {}
+        for block in self.blocks:
+            x = block(
+                x,
+                key=key,
+                query_mask=query_mask,
+                key_mask=key_mask,
+                attention_mask=attention_mask,
+                cross_attention_mask=cross_attention_mask,
+                return_attention_scores=return_attention_scores,
+                training=training,
+            )
+            if return_attention_scores:
+                x, weights = x
+                for name, one in weights.items():
+                    maps[f"{block.name}/{name}"] = one
+        x = self.end(x)
+        return (x, maps) if return_attention_scores else x
+
+    def compute_output_spec(
+        self,
+        query,
+        key=None,
+        *,
+        return_attention_scores=False,
+        **masks_and_mode,
+    ):
+        check_source(self, key)
+        maps = {}
+        for block in self.blocks:
+            x, weights = block.compute_output_spec(
+                query, key=key, return_attention_scores=True
+            )
+            for name, one in weights.items():
+                maps[f"{block.name}/{name}"] = one
+        return (x, maps) if return_attention_scores else x
+
+    def start(self, key, key_mask=None, max_length=None):
+        """The state before the first token; every tensor batch first.
+
+        Args:
+            key: Float tensor `(B, S, D)`, the encoder's output.
+            key_mask: Bool tensor `(B, S)`, True at source tokens.
+            max_length: Positive int, slots of the cache; None = the number of
+                positions.
+
+        Raises:
+            ValueError: If nothing says how many slots there are.
+        """
+        max_length = self.max_length if max_length is None else max_length
+        if max_length is None:
+            raise ValueError(
+                "A stack without positions must be told how many tokens its "
+                "cache holds. Received: max_length=None."
+            )
+        batch, size = ops.shape(key)[:2]
+        if key_mask is None:
+            key_mask = ops.ones((batch, size), "bool")
+        return {
+            "position": ops.zeros((batch,), "int32"),
+            "caches": [b.make_cache(batch, max_length) for b in self.blocks],
+            "memory": [block.memorize(key) for block in self.blocks],
+            "mask": key_mask,
+        }
+
+    def step(self, x, state):
+        """One embedded token `(B, 1, D)` further: output and state."""
+        position, caches = state["position"], []
+        x = self.place(x, position)
+        for block, cache, memory in zip(
+            self.blocks, state["caches"], state["memory"], strict=True
+        ):
+            x, cache = block.step(
+                x, position[:, None], cache, memory, state["mask"]
+            )
+            caches.append(cache)
+        state = {**state, "position": position + 1, "caches": caches}
+        return self.end(x), state
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

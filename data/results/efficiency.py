@@ -36,7 +36,10 @@ def functions(n):
         performer_attention,
         reformer_attention,
     )
-    from d2l_attention.multi_head import multi_head_scores, multi_head_sum
+    from d2l_attention.layers.multi_head import (
+        multi_head_scores,
+        multi_head_sum,
+    )
     import tensorflow as tf
 
     def dense(query, key, value):

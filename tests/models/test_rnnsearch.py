@@ -2,7 +2,7 @@
 
 from contract import draw, to_numpy
 from d2l_attention import RNNSearch
-from d2l_attention.models.gated_unit import GatedWeights, gated_step
+from d2l_attention.models.recurrent import GatedWeights, gated_step
 import keras
 from keras import ops
 import numpy as np

@@ -1,1 +1,0 @@
-"""Attention in large models: less memory, less to read, or less to compute."""

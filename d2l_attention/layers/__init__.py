@@ -1,0 +1,1 @@
+"""The mechanisms: a small Keras layer module."""

@@ -1,0 +1,667 @@
+"""What a Transformer is stacked from.
+
+The output of a sublayer f is norm(x + f(x)), as in Vaswani et al. (2017) and
+the documents (post-norm), or x + f(norm(x)) with `normalize_first` (pre-norm).
+"""
+
+from d2l_attention._checks import check_positive, check_rate
+from d2l_attention.layers.base import (
+    QueryLayer,
+    check_shapes,
+    drop,
+    output_spec,
+)
+from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
+from d2l_attention.layers.masking import merge_masks
+from d2l_attention.layers.multi_head import MultiHeadAttention
+from d2l_attention.layers.multi_query import GroupedQueryAttention
+import keras
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class PositionWiseFFN(keras.Layer):
+    """The same two dense layers at every position.
+
+        FFN(x) = W₂ activation(W₁ x + b₁) + b₂
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.3; document
+    001, Transformer.
+
+    Args:
+        ffn_dim: Positive int, width U of the hidden layer.
+        output_dim: Positive int; None = the features of the input.
+        activation: Name or function of the activation.
+
+    Call arguments:
+        x: Float tensor `(..., D)`.
+
+    Returns:
+        Float tensor `(..., output_dim)`.
+
+    Raises:
+        ValueError: If a size is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PositionWiseFFN
+        >>> ffn = PositionWiseFFN(ffn_dim=8, output_dim=3)
+        >>> output = np.array(ffn(np.ones((1, 2, 4))))
+        >>> output.shape, bool(np.allclose(output[:, 0], output[:, 1]))
+        ((1, 2, 3), True)
+    """
+
+    def __init__(
+        self,
+        ffn_dim,
+        output_dim=None,
+        *,
+        activation="relu",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.ffn_dim = check_positive("ffn_dim", ffn_dim)
+        self.output_dim = check_positive("output_dim", output_dim, None)
+        self.activation = keras.activations.get(activation)
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        policy = {"dtype": self.dtype_policy}
+        output_dim = self.output_dim or input_shape[-1]
+        self.hidden = keras.layers.Dense(
+            self.ffn_dim, self.activation, name="hidden", **policy
+        )
+        self.output_layer = keras.layers.Dense(
+            output_dim, name="output", **policy
+        )
+        self.hidden.build(input_shape)
+        self.output_layer.build((*input_shape[:-1], self.ffn_dim))
+
+    def call(self, x):
+        return self.output_layer(self.hidden(x))
+
+    def compute_output_shape(self, x_shape):
+        return (*x_shape[:-1], self.output_dim or x_shape[-1])
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "ffn_dim": self.ffn_dim,
+            "output_dim": self.output_dim,
+            "activation": keras.activations.serialize(self.activation),
+        }
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class AddNorm(keras.Layer):
+    """A residual connection, then layer normalization.
+
+        norm(x + dropout(y))
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 5.4; Ba et al.
+    (2016), arXiv:1607.06450; document 001, Transformer.
+
+    Args:
+        dropout: Float in [0, 1), rate of dropout on y.
+        epsilon: Float, added to the variance.
+
+    Call arguments:
+        x, y: Float tensors of one shape `(..., D)`: what goes in, and what
+            the sublayer made of it.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(..., D)`.
+
+    Raises:
+        ValueError: If x and y differ in shape, or `dropout` is outside [0, 1).
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import AddNorm
+        >>> x, y = np.array([[1.0, 2.0]]), np.array([[0.0, 3.0]])
+        >>> np.array(AddNorm()(x, y)).round(3).tolist()  # of [1, 5]
+        [[-1.0, 1.0]]
+    """
+
+    def __init__(self, *, dropout=0.0, epsilon=1e-5, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout = check_rate("dropout", dropout)
+        self.epsilon = epsilon
+        policy = {"dtype": self.dtype_policy}
+        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
+        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, **policy)
+        self.supports_masking = True
+
+    def build(self, x_shape, y_shape=None):
+        self.norm.build(x_shape)
+
+    def call(self, x, y, training=None):
+        _check_same_shape(x.shape, y.shape)
+        return self.norm(x + drop(self.dropout_layer, y, training))
+
+    def compute_output_shape(self, x_shape, y_shape=None):
+        _check_same_shape(x_shape, x_shape if y_shape is None else y_shape)
+        return tuple(x_shape)
+
+    def get_config(self):
+        config = {"dropout": self.dropout, "epsilon": self.epsilon}
+        return {**super().get_config(), **config}
+
+
+def _check_same_shape(x, y):
+    if len(x) != len(y) or any(
+        None not in pair and pair[0] != pair[1]
+        for pair in zip(x, y, strict=True)
+    ):
+        raise ValueError(
+            "A residual connection adds tensors of one shape. Received: "
+            f"x {tuple(x)}, y {tuple(y)}."
+        )
+
+
+class TransformerBlock(QueryLayer):
+    """Self-attention, the position-wise net, and the residuals around them.
+
+    Args:
+        dim: Positive int, features D of input and output.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise net.
+        num_kv_heads: Positive int, G heads of keys and values that the query
+            heads share; divides `num_heads`. None = `num_heads`.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
+        normalize_first: Whether each sublayer reads a normalized input,
+            instead of normalizing after each residual.
+        epsilon: Float of the layer normalization.
+    """
+
+    def __init__(
+        self,
+        dim,
+        num_heads,
+        ffn_dim,
+        *,
+        num_kv_heads=None,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.dim = check_positive("dim", dim)
+        self.num_heads = check_positive("num_heads", num_heads)
+        if dim % num_heads:
+            raise ValueError(
+                "`num_heads` must divide `dim`. Received: "
+                f"num_heads={num_heads}, dim={dim}."
+            )
+        self.ffn_dim = check_positive("ffn_dim", ffn_dim)
+        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads, None)
+        self.dropout = check_rate("dropout", dropout)
+        self.use_bias = use_bias
+        self.normalize_first = normalize_first
+        self.epsilon = epsilon
+        self.activation = keras.activations.get(activation)
+        self.add_sublayers()
+
+    def add_sublayers(self):
+        """Make what the block consists of."""
+        self.self_attention = self.make_attention("self_attention")
+        self.ffn = PositionWiseFFN(
+            self.ffn_dim,
+            self.dim,
+            activation=self.activation,
+            dtype=self.dtype_policy,
+        )
+        self.self_attention_norm = self.make_add_norm("self_attention_norm")
+        self.ffn_norm = self.make_add_norm("ffn_norm")
+
+    def make_attention(self, name):
+        attention_class, sharing = MultiHeadAttention, {}
+        if self.num_kv_heads is not None:
+            attention_class = GroupedQueryAttention
+            sharing = {"num_kv_heads": self.num_kv_heads}
+        return attention_class(
+            num_heads=self.num_heads,
+            key_dim=self.dim // self.num_heads,
+            dropout=self.dropout,
+            use_bias=self.use_bias,
+            dtype=self.dtype_policy,
+            name=name,
+            **sharing,
+        )
+
+    def make_add_norm(self, name):
+        return AddNorm(
+            dropout=self.dropout,
+            epsilon=self.epsilon,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, query_shape):
+        check_shapes(query_shape)
+        if query_shape[-1] != self.dim:
+            raise ValueError(
+                f"The block was made for dim={self.dim}. Received: query "
+                f"{tuple(query_shape)}."
+            )
+        self.self_attention.build(query_shape)
+        for layer in (self.ffn, self.self_attention_norm, self.ffn_norm):
+            layer.build(query_shape)
+
+    def sublayer_input(self, add_norm, x):
+        """What a sublayer reads: x, or norm(x) with `normalize_first`."""
+        return add_norm.norm(x) if self.normalize_first else x
+
+    def add_residual(self, add_norm, x, y, training=None):
+        """norm(x + dropout(y)), or with `normalize_first` x + dropout(y)."""
+        if self.normalize_first:
+            return x + drop(add_norm.dropout_layer, y, training)
+        return add_norm(x, y, training=training)
+
+    def attend_to_itself(self, x, mask, use_causal_mask, training=None):
+        """x after self-attention and its residual; and the weights."""
+        attention, norm = self.self_attention, self.self_attention_norm
+        y = self.sublayer_input(norm, x)  # (B, T, D)
+        y, weights = attention.attend(
+            attention.project_query(y),  # (B, T, H, K)
+            attention.project_key(y),
+            attention.project_value(y),
+            mask,
+            use_causal_mask=use_causal_mask,
+            training=training,
+        )
+        return self.add_residual(norm, x, y, training), weights
+
+    def attend_with_cache(self, x, positions, cache):
+        """x after self-attention to itself and to the cache; and the cache."""
+        y = self.sublayer_input(self.self_attention_norm, x)
+        y, cache = attend_with_cache(self.self_attention, y, positions, cache)
+        return self.add_residual(self.self_attention_norm, x, y), cache
+
+    def transform(self, x, training=None):
+        """x after the position-wise net and its residual."""
+        y = self.ffn(self.sublayer_input(self.ffn_norm, x))
+        return self.add_residual(self.ffn_norm, x, y, training)
+
+    def make_cache(self, batch_size, max_length):
+        """An empty cache of keys and values for `max_length` tokens."""
+        attention = self.self_attention
+        rows = (batch_size, max_length, attention.num_kv_heads)
+        return contiguous_cache(
+            (*rows, attention.key_dim), attention.value_dim, self.compute_dtype
+        )
+
+    def compute_output_shape(self, query_shape, key_shape=None):
+        return tuple(query_shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "dim": self.dim,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "num_kv_heads": self.num_kv_heads,
+            "dropout": self.dropout,
+            "activation": keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "normalize_first": self.normalize_first,
+            "epsilon": self.epsilon,
+        }
+
+
+class SelfAttentionBlock(TransformerBlock):
+    """Self-attention, then the position-wise net: no other source.
+
+    y = norm(x + self_attention(x)),  output = norm(y + FFN(y))
+    """
+
+    def attend_and_transform(
+        self, query, masks, use_causal_mask, return_attention_scores, training
+    ):
+        mask = merge_masks(*masks)
+        y, weights = self.attend_to_itself(
+            query, mask, use_causal_mask, training
+        )
+        x = self.transform(y, training)  # (B, T, D)
+        return (x, weights) if return_attention_scores else x
+
+    def compute_output_spec(
+        self, query, *, return_attention_scores=False, **masks_and_mode
+    ):
+        batch, t, _ = query.shape
+        weights_shape = (batch, self.num_heads, t, t)
+        return output_spec(
+            self, query.shape, weights_shape, return_attention_scores
+        )
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class TransformerEncoderBlock(SelfAttentionBlock):
+    """Self-attention and a position-wise net, each with a residual.
+
+        y = norm(x + self_attention(x)),  output = norm(y + FFN(y))
+
+    and with `normalize_first`
+
+        y = x + self_attention(norm(x)),  output = y + FFN(norm(y))
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.1; documents
+    001 (Transformer) and 004, sections 3–5. Norms first: Xiong et al. (2020),
+    arXiv:2002.04745.
+
+    Args:
+        dim: Positive int, features D of input and output.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise net.
+        num_kv_heads: Positive int, G heads of keys and values that the query
+            heads share; divides `num_heads`. None = `num_heads`.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
+        normalize_first: Whether each sublayer reads a normalized input,
+            instead of normalizing after each residual.
+        epsilon: Float of the layer normalization.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; True = may attend.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills one of them from an implicit mask.
+        use_causal_mask: Whether no token sees a later one.
+        return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, D)`, and if asked the weights `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerEncoderBlock
+        >>> block = TransformerEncoderBlock(dim=4, num_heads=2, ffn_dim=8)
+        >>> x, tokens = np.ones((1, 3, 4)), np.array([[True, True, False]])
+        >>> output, weights = block(
+        ...     x, key_mask=tokens, return_attention_scores=True
+        ... )
+        >>> tuple(output.shape), np.array(weights)[0, 0, 0].round(2).tolist()
+        ((1, 3, 4), [0.5, 0.5, 0.0])
+    """
+
+    def call(
+        self,
+        query,
+        *,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=None,
+    ):
+        return self.attend_and_transform(
+            query,
+            (attention_mask, query_mask, key_mask, mask),
+            use_causal_mask,
+            return_attention_scores,
+            training,
+        )
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class TransformerDecoderBlock(TransformerBlock):
+    """Causal self-attention, cross-attention and a position-wise net.
+
+        y = norm(x + self_attention(x) up to each position)
+        z = norm(y + cross_attention(y, key))
+        output = norm(z + FFN(z))
+
+    With `normalize_first` each line is x + f(norm(x)). The block never
+    normalizes `key`.
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.1; documents
+    001 (Transformer) and 004, sections 3–5. Norms first: Xiong et al. (2020),
+    arXiv:2002.04745.
+
+    Args:
+        dim: Positive int, features D of input and output.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise net.
+        num_kv_heads: Positive int, G heads of keys and values that the query
+            heads share; divides `num_heads`. None = `num_heads`.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
+        normalize_first: Whether each sublayer reads a normalized input,
+            instead of normalizing after each residual.
+        epsilon: Float of the layer normalization.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`, the target so far.
+        key: Float tensor `(B, S, D')`, the encoder's output.
+        attention_mask: Bool tensor over target and target, `(T, T)`,
+            `(B, 1, T)`, `(B, T, T)` or `(B, H, T, T)`. The causal mask is
+            always on; there is no `use_causal_mask`.
+        cross_attention_mask: Bool tensor over target and source, `(T, S)`,
+            `(B, 1, S)` or `(B, T, S)`.
+        query_mask: Bool tensor `(B, T)`, True at target tokens.
+        key_mask: Bool tensor `(B, S)`, True at source tokens. Keras fills
+            both from implicit masks.
+        return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, D)`, and if asked a dict of `"self_attention"`
+        `(B, H, T, T)` and `"cross_attention"` `(B, H, T, S)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TransformerDecoderBlock
+        >>> block = TransformerDecoderBlock(dim=4, num_heads=2, ffn_dim=8)
+        >>> target, source = np.ones((1, 3, 4)), np.ones((1, 5, 6))
+        >>> _, maps = block(target, key=source, return_attention_scores=True)
+        >>> {name: tuple(weights.shape) for name, weights in maps.items()}
+        {'self_attention': (1, 2, 3, 3), 'cross_attention': (1, 2, 3, 5)}
+    """
+
+    def add_sublayers(self):
+        super().add_sublayers()
+        self.cross_attention = self.make_attention("cross_attention")
+        self.cross_attention_norm = self.make_add_norm("cross_attention_norm")
+
+    def build(self, query_shape, key_shape=None):
+        check_source(self, key_shape)
+        super().build(query_shape)
+        self.cross_attention.build(query_shape, key_shape)
+        self.cross_attention_norm.build(query_shape)
+
+    def memorize(self, key):
+        """Keys and values of the source, projected once for all steps."""
+        return {
+            "key": self.cross_attention.project_key(key),
+            "value": self.cross_attention.project_value(key),
+        }
+
+    def step(self, x, positions, cache, memory, key_mask=None):
+        """Process tokens `(B, T, D)` at `positions` `(B, T)`.
+
+        Args:
+            x: Float tensor `(B, T, D)`.
+            positions: Int tensor `(B, T)`.
+            cache: As `make_cache` gives it, or a step before.
+            memory: As `memorize` gives it.
+            key_mask: Bool tensor `(B, S)`, True at source tokens.
+
+        Returns:
+            Float tensor `(B, T, D)`, and the cache with the new tokens.
+        """
+        x, cache = self.attend_with_cache(x, positions, cache)
+        mask = merge_masks(None, key_mask)  # (B, 1, S)
+        x, _ = self.attend_to_memory(x, memory, mask)
+        return self.transform(x), cache
+
+    def call(
+        self,
+        query,
+        key=None,
+        *,
+        query_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        cross_attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        check_source(self, key)
+        check_shapes(query.shape, key.shape, key.shape)
+        x, weights = self.attend_to_itself(
+            query, merge_masks(attention_mask, query_mask), True, training
+        )
+        x, cross_weights = self.attend_to_memory(
+            x,
+            self.memorize(key),
+            merge_masks(cross_attention_mask, key_mask),
+            training,
+        )
+        x = self.transform(x, training)  # (B, T, D)
+        maps = {"self_attention": weights, "cross_attention": cross_weights}
+        return (x, maps) if return_attention_scores else x
+
+    def attend_to_memory(self, x, memory, mask, training=None):
+        """x after cross-attention and its residual; and the weights."""
+        attention, norm = self.cross_attention, self.cross_attention_norm
+        y, weights = attention.attend(
+            attention.project_query(self.sublayer_input(norm, x)),
+            memory["key"],  # (B, S, H, K)
+            memory["value"],
+            mask,
+            training=training,
+        )
+        return self.add_residual(norm, x, y, training), weights
+
+    def compute_output_spec(
+        self,
+        query,
+        key=None,
+        *,
+        return_attention_scores=False,
+        **masks_and_mode,
+    ):
+        check_source(self, key)
+        check_shapes(query.shape, key.shape, key.shape)
+        batch, t, _ = query.shape
+        rows, dtype = (batch, self.num_heads, t), self.compute_dtype
+        output = keras.KerasTensor(query.shape, dtype)
+        maps = {
+            "self_attention": keras.KerasTensor((*rows, t), dtype),
+            "cross_attention": keras.KerasTensor((*rows, key.shape[1]), dtype),
+        }
+        return (output, maps) if return_attention_scores else output
+
+
+def check_source(layer, key):
+    """Refuse to decode without a source, or without its shape."""
+    if key is None:
+        raise ValueError(
+            f"{type(layer).__name__} attends to a source as well: write "
+            "layer(query, key), with key the encoder's output. Received: "
+            "key=None."
+        )
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class CausalBlock(SelfAttentionBlock):
+    """An encoder block that sees no later token, and so can keep a cache.
+
+        y = norm(x + self_attention(x) up to each position)
+        output = norm(y + FFN(y))
+
+    Source: Liu et al. (2018), arXiv:1801.10198, section 4.2.1; document 004,
+    section 5.
+
+    Args:
+        dim: Positive int, features D of input and output.
+        num_heads: Positive int, H; divides `dim`.
+        ffn_dim: Positive int, width U of the position-wise net.
+        num_kv_heads: Positive int, G heads of keys and values that the query
+            heads share; divides `num_heads`. None = `num_heads`.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        use_bias: Whether attention's projections have biases. The net always
+            has b₁ and b₂.
+        normalize_first: Whether each sublayer reads a normalized input,
+            instead of normalizing after each residual.
+        epsilon: Float of the layer normalization.
+
+    Call arguments:
+        query: Float tensor `(B, T, D)`.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`; the causal mask comes on top.
+        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
+            Keras fills one of them from an implicit mask.
+        return_attention_scores: If True, also return the weights.
+        training: Whether dropout is active.
+
+    Returns:
+        Float tensor `(B, T, D)`, and if asked the weights `(B, H, T, T)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_heads` does not divide
+            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
+            outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import CausalBlock
+        >>> block = CausalBlock(dim=4, num_heads=2, ffn_dim=8)
+        >>> x = np.arange(12.0).reshape(1, 3, 4)
+        >>> whole, cache = block(x), block.make_cache(1, max_length=3)
+        >>> for t in range(3):  # token by token, at position t
+        ...     y, cache = block.step(x[:, t : t + 1], np.array([[t]]), cache)
+        >>> bool(np.allclose(y[:, 0], whole[:, 2], atol=1e-5))
+        True
+    """
+
+    def call(
+        self,
+        query,
+        *,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        return self.attend_and_transform(
+            query,
+            (attention_mask, query_mask, key_mask, mask),
+            True,
+            return_attention_scores,
+            training,
+        )
+
+    def step(self, x, positions, cache):
+        """Process tokens `(B, T, D)` at `positions` `(B, T)`.
+
+        Returns:
+            Float tensor `(B, T, D)`, and the cache with the new tokens.
+        """
+        x, cache = self.attend_with_cache(x, positions, cache)
+        return self.transform(x), cache

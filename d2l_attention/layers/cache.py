@@ -1,0 +1,102 @@
+"""A decoder's cache of keys and values.
+
+A contiguous cache is a dict of `"key"` and `"value"`, each
+`(B, max_length, G, ·)`. A paged cache holds pools
+`(num_blocks, block_size, G, ·)` and a `"block_table"` `(B, blocks)`.
+"""
+
+from d2l_attention.layers.chunks import reshape
+from d2l_attention.layers.loops import over_filled_slots
+from keras import ops
+
+
+def contiguous_cache(key_shape, value_dim, dtype="float32"):
+    """An empty cache of keys `(B, max_length, G, K)`, and values alike."""
+    return {
+        "key": ops.zeros(key_shape, dtype),
+        "value": ops.zeros((*key_shape[:-1], value_dim), dtype),
+    }
+
+
+def write_cache(cache, positions, key, value):
+    """The cache with the tokens at `positions` written.
+
+        slot[b, t] = block_table[b, ⌊p / size⌋] size + p mod size,
+            p = positions[b, t]
+
+    Without a table, each row is one block of `max_length` slots, and the slot
+    is b max_length + p. A position beyond the last slot writes over another.
+
+    Args:
+        cache: Dict of `"key"`, `"value"` and, if paged, `"block_table"`.
+        positions: Int tensor `(B, T)`.
+        key: Float tensor `(B, T, G, K)`.
+        value: Float tensor `(B, T, G, V)`.
+
+    Returns:
+        A dict like `cache`.
+    """
+    slots_per_block = cache["key"].shape[1]
+    positions = ops.cast(positions, "int32")
+    if "block_table" in cache:
+        table = cache["block_table"]
+        columns = ops.minimum(positions // slots_per_block, table.shape[1] - 1)
+        blocks = ops.take_along_axis(table, columns, axis=1)
+    else:
+        blocks = ops.arange(ops.shape(positions)[0], dtype="int32")[:, None]
+    slots = blocks * slots_per_block + positions % slots_per_block
+    slots = ops.reshape(slots, (-1, 1))
+    written = dict(cache)
+    for name, new in (("key", key), ("value", value)):
+        old = cache[name]
+        tail = tuple(old.shape[2:])
+        flat = ops.reshape(old, (-1, *tail))
+        new = ops.cast(ops.reshape(new, (-1, *tail)), old.dtype)
+        flat = ops.scatter_update(flat, slots, new)
+        written[name] = ops.reshape(flat, ops.shape(old))
+    return written
+
+
+def read_cache(cache):
+    """Keys `(B, S, G, K)` and values `(B, S, G, V)`, in order of position.
+
+    Mask the slots that were never written: they may hold anything.
+    """
+    if "block_table" not in cache:
+        return cache["key"], cache["value"]
+    table = cache["block_table"]
+    found = []
+    for name in ("key", "value"):
+        blocks = ops.take(cache[name], table, axis=0)
+        rows, width, size, *tail = ops.shape(blocks)
+        found.append(reshape(blocks, (rows, width * size, *tail)))
+    return tuple(found)
+
+
+def attend_with_cache(attention, x, positions, cache):
+    """Self-attention of new tokens to themselves and to what the cache holds.
+
+    A token at position p attends to the positions up to p.
+
+    Args:
+        attention: Built `MultiHeadAttention`, or one whose heads share keys.
+        x: Float tensor `(B, T, D)`, the new tokens.
+        positions: Int tensor `(B, T)`, where they stand.
+        cache: Dict; see `write_cache`.
+
+    Returns:
+        Float tensor `(B, T, D)`, and the cache with the new tokens.
+    """
+    query = attention.project_query(x)  # (B, T, H, K)
+    key, value = attention.project_key(x), attention.project_value(x)
+    cache = write_cache(cache, positions, key, value)
+    key, value = read_cache(cache)  # (B, S, G, K)
+    num_slots = ops.shape(key)[1]
+    slots = ops.arange(num_slots, dtype="int32")
+
+    def attend_to_first(n):
+        seen = slots[:n] <= positions[..., None]  # (B, T, S)
+        return attention.attend(query, key[:, :n], value[:, :n], seen)[0]
+
+    num_filled = ops.max(positions) + 1
+    return over_filled_slots(attend_to_first, num_filled, num_slots), cache

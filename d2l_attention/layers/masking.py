@@ -1,0 +1,242 @@
+"""Masks, and the softmax that respects them.
+
+A mask is boolean, True = may attend. There is one concept: lengths become
+masks in `padding_mask`, order in `causal_mask`, distance in `window_mask`;
+masks compose with `&` and end in `masked_softmax`.
+"""
+
+from d2l_attention._checks import check_boolean
+from keras import ops
+
+# The highest score among no keys. Finite, so that it can be subtracted from
+# −inf; and above the lowest float32, as which TFLite keeps −inf.
+NO_SCORE = -1e38
+
+
+def padding_mask(lengths, size):
+    """A query may attend to the first `lengths` of `size` keys.
+
+        mask[b, 0, s] = s < lengths[b]
+        mask[b, t, s] = s < lengths[b, t]
+
+    Source: document 001, masked softmax.
+
+    Args:
+        lengths: Integer tensor `(B,)`, or `(B, T)` for a length per query.
+        size: Int, number of keys S.
+
+    Returns:
+        Bool tensor `(B, 1, S)`, or `(B, T, S)`.
+
+    Raises:
+        ValueError: If `lengths` is not an integer tensor of rank 1 or 2.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import padding_mask
+        >>> mask = padding_mask(np.array([2, 3]), size=4)  # two sentences
+        >>> np.array(mask).astype(int).tolist()
+        [[[1, 1, 0, 0]], [[1, 1, 1, 0]]]
+    """
+    lengths = ops.convert_to_tensor(lengths)
+    if len(lengths.shape) not in (1, 2) or "int" not in str(lengths.dtype):
+        raise ValueError(
+            "`lengths` must be an integer tensor (B,) or (B, T). Received: "
+            f"shape {tuple(lengths.shape)}, dtype {lengths.dtype}."
+        )
+    if len(lengths.shape) == 1:
+        lengths = lengths[:, None]
+    positions = ops.arange(size, dtype="int32")
+    return positions < ops.expand_dims(ops.cast(lengths, "int32"), 2)
+
+
+def causal_mask(num_queries, num_keys=None):
+    """A position may attend to itself and to what came before it.
+
+        mask[t, s] = s <= t + (num_keys - num_queries)
+
+    The last query sits at the last key, so a query appended to a cache of
+    earlier keys sees all of them.
+
+    Source: document 004, section 5.
+
+    Args:
+        num_queries: Int, number of queries T.
+        num_keys: Int, number of keys S; defaults to `num_queries`.
+
+    Returns:
+        Bool tensor `(T, S)`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import causal_mask
+        >>> np.array(causal_mask(3)).astype(int).tolist()
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+        >>> np.array(causal_mask(1, 3)).astype(int).tolist()  # with a cache
+        [[1, 1, 1]]
+    """
+    num_keys = num_queries if num_keys is None else num_keys
+    return _key_offsets(num_queries, num_keys) <= 0
+
+
+def window_mask(num_queries, num_keys, before, after):
+    """Keys at most `before` positions back and `after` positions ahead.
+
+        mask[t, s] = -before <= s - (t + num_keys - num_queries) <= after
+
+    Both ends are included, and queries are aligned as in `causal_mask`.
+
+    Args:
+        num_queries: Int, number of queries T.
+        num_keys: Int, number of keys S.
+        before: Non-negative int, how many keys back a query sees.
+        after: Non-negative int, how many keys ahead a query sees.
+
+    Returns:
+        Bool tensor `(T, S)`.
+
+    Raises:
+        ValueError: If `before` or `after` is negative.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import window_mask
+        >>> mask = window_mask(3, 3, before=1, after=0)
+        >>> np.array(mask).astype(int).tolist()
+        [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    """
+    if before < 0 or after < 0:
+        raise ValueError(
+            "`before` and `after` must not be negative. Received: "
+            f"before={before}, after={after}."
+        )
+    offsets = _key_offsets(num_queries, num_keys)
+    return ops.logical_and(offsets >= -before, offsets <= after)
+
+
+def _key_offsets(num_queries, num_keys):
+    """How far each key lies ahead of each query, `(T, S)`."""
+    queries = ops.arange(num_queries, dtype="int32") + num_keys - num_queries
+    return ops.arange(num_keys, dtype="int32") - queries[:, None]
+
+
+def masked_softmax(scores, mask=None):
+    """Softmax over the last axis, among the keys that may be attended.
+
+        weights[..., s] = mask[..., s] exp(scores[..., s]) / sum over s
+
+    A row without any key to attend to has weights 0, not NaN and not uniform.
+    The computation runs in at least float32 and the result is cast back, so
+    masks work in float16 and bfloat16 as well. A score of -inf masks its key,
+    which makes the additive masks of document 004, section 5, work too.
+
+    Source: document 001, masked softmax.
+
+    Args:
+        scores: Float tensor `(..., T, S)`.
+        mask: Bool tensor that broadcasts to `scores`; True = may attend. For
+            scores of heads, `(B, H, T, S)`, a mask `(B, T, S)` holds for
+            every head.
+
+    Returns:
+        Float tensor `(..., T, S)` of the dtype of `scores`. Rows sum to 1,
+        or to 0 where nothing may be attended.
+
+    Raises:
+        ValueError: If `mask` is not boolean or does not broadcast.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import masked_softmax
+        >>> scores = np.zeros((2, 4), "float32")
+        >>> mask = np.array([[True, True, False, False], [False] * 4])
+        >>> np.array(masked_softmax(scores, mask)).tolist()
+        [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    scores = ops.convert_to_tensor(scores)
+    dtype = scores.dtype
+    if ops.dtype(scores) in ("float16", "bfloat16"):
+        scores = ops.cast(scores, "float32")
+    if mask is not None:
+        mask = check_mask(mask, scores.shape)
+        scores = ops.where(mask, scores, -float("inf"))
+    highest = ops.max(scores, axis=-1, keepdims=True, initial=NO_SCORE)
+    exponentials = ops.exp(scores - ops.stop_gradient(highest))
+    total = ops.sum(exponentials, axis=-1, keepdims=True)
+    weights = exponentials / ops.where(total == 0.0, 1.0, total)
+    return ops.cast(weights, dtype)
+
+
+def merge_masks(attention_mask=None, *key_masks):
+    """Join a mask of pairs with masks of keys.
+
+    Args:
+        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`; for
+            layers with heads also `(B, H, T, S)`.
+        key_masks: Bool tensors `(B, S)`; None is skipped.
+
+    Returns:
+        Bool tensor that broadcasts to `(B, T, S)` or `(B, H, T, S)`, or None
+        if all are None.
+    """
+    merged = attention_mask
+    if merged is not None:
+        merged = ops.convert_to_tensor(merged)
+    for mask in key_masks:
+        if mask is None:
+            continue
+        mask = ops.expand_dims(ops.convert_to_tensor(mask), 1)  # (B, 1, S)
+        if merged is not None:
+            if len(merged.shape) == 4:
+                mask = ops.expand_dims(mask, 1)
+            mask = ops.logical_and(merged, mask)
+        merged = mask
+    return merged
+
+
+def token_mask(*masks):
+    """The masks `(B, T)` of a sequence's tokens in one; None is skipped."""
+    merged = merge_masks(None, *masks)
+    return None if merged is None else merged[:, 0]
+
+
+def join_causal_mask(mask, num_queries, num_keys):
+    """Join a mask, or None, with `causal_mask`."""
+    causal = causal_mask(num_queries, num_keys)
+    return causal if mask is None else ops.logical_and(mask, causal)
+
+
+def key_mask_of(mask):
+    """The mask `(B, S)` or `(1, S)` of keys in one for queries and keys.
+
+    For mechanisms that sum over the keys once, for all queries.
+
+    Raises:
+        ValueError: If the mask differs between queries.
+    """
+    if mask is None:
+        return None
+    shape = tuple(mask.shape)
+    if len(shape) not in (2, 3) or shape[-2] != 1:
+        raise ValueError(
+            "All keys are summed up once for all queries, so a mask must be "
+            "the same for every query and head: (B, 1, S), and not causal. "
+            f"Received: a mask of shape {shape}."
+        )
+    return mask[:, 0] if len(shape) == 3 else mask
+
+
+def check_mask(mask, shape):
+    """The mask; refuse one that is not boolean or does not fit `shape`."""
+    check_boolean("A mask", mask)
+    mask = ops.convert_to_tensor(mask)
+    if (len(mask.shape), len(shape)) == (3, 4):
+        mask = ops.expand_dims(mask, 1)  # the same for every head
+    pairs = zip(reversed(mask.shape), reversed(shape), strict=False)
+    fits = all(m == s or m == 1 or None in (m, s) for m, s in pairs)
+    if len(mask.shape) > len(shape) or not fits:
+        raise ValueError(
+            "The mask does not broadcast to the scores. Received: mask "
+            f"{tuple(mask.shape)}, scores {tuple(shape)}."
+        )
+    return mask

@@ -1,0 +1,296 @@
+"""Query heads that share fewer heads of keys and values."""
+
+from d2l_attention._checks import check_positive
+from d2l_attention.layers.base import drop, query_and_key_size
+from d2l_attention.layers.chunks import reshape
+from d2l_attention.layers.masking import join_causal_mask, masked_softmax
+from d2l_attention.layers.multi_head import MultiHeadAttention
+import keras
+from keras import ops
+
+
+def grouped_query_attention(query, key, value, mask=None, dropout=None):
+    """Attention of H query heads to G heads of keys and values.
+
+        weights = softmax(query keyᵀ / √K)
+        output  = dropout(weights) value
+
+    Query head h attends to head ⌊hG/H⌋ of keys and values. With G = H this is
+    `multi_head_attention`.
+
+    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2; document
+    004, section 10.
+
+    Args:
+        query: Float tensor `(B, T, H, K)`.
+        key: Float tensor `(B, S, G, K)`; G divides H.
+        value: Float tensor `(B, S, G, V)`.
+        mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the same for
+            every head, or `(B, H, T, S)`; True = may attend.
+        dropout: Callable on the weights; None = no dropout.
+
+    Returns:
+        Float tensor `(B, T, H, V)`, and the weights `(B, H, T, S)` as they
+        were before dropout. A query with nothing to attend to gets zeros.
+
+    Raises:
+        ValueError: If `mask` is not boolean, or does not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import grouped_query_attention
+        >>> query, key = np.ones((1, 1, 4, 3)), np.ones((1, 1, 2, 3))
+        >>> value = np.array([[[[5.0], [7.0]]]])  # two heads, four queries
+        >>> output, _ = grouped_query_attention(query, key, value)
+        >>> np.array(output).ravel().tolist()
+        [5.0, 5.0, 7.0, 7.0]
+    """
+    scores = grouped_scores(query, key)  # (B, H, T, S)
+    weights = masked_softmax(scores, mask)
+    dropped = weights if dropout is None else dropout(weights)
+    return grouped_sum(dropped, value), weights  # (B, T, H, V)
+
+
+def grouped_scores(query, key):
+    """Scaled dot products, `(B, T, H, K)` and `(B, S, G, K)` to `(B, H, T, S)`.
+
+        scores[b, h, t, s] = query[b, t, h] · key[b, s, ⌊hG/H⌋] / √K
+
+    The keys are not copied: the query heads of a group stand side by side,
+    as if they were more queries of one head.
+    """
+    groups = key.shape[2]
+    b, t, h, k = ops.shape(query)
+    query = reshape(query, (b, t, groups, h // groups, k))
+    scores = ops.einsum("btgrk,bsgk->bgrts", query, key)  # r in a group
+    scores = reshape(scores, (b, h, t, ops.shape(key)[1]))
+    return scores / key.shape[-1] ** 0.5
+
+
+def grouped_sum(weights, value):
+    """Weighted sums, `(B, H, T, S)` and `(B, S, G, V)` to `(B, T, H, V)`.
+
+    output[b, t, h] = Σ_s weights[b, h, t, s] value[b, s, ⌊hG/H⌋]
+    """
+    groups = value.shape[2]
+    b, h, t, s = ops.shape(weights)
+    weights = reshape(weights, (b, groups, h // groups, t, s))
+    heads = ops.einsum("bgrts,bsgv->btgrv", weights, value)
+    return reshape(heads, (b, t, h, value.shape[-1]))
+
+
+class _SharedKeyHeads(MultiHeadAttention):
+    """Multi-head attention with G = `num_kv_heads` heads of keys and values."""
+
+    def attend(
+        self,
+        query,
+        key,
+        value,
+        mask=None,
+        *,
+        use_causal_mask=False,
+        training=None,
+    ):
+        if use_causal_mask:
+            mask = join_causal_mask(mask, *query_and_key_size(query, key))
+        heads, weights = grouped_query_attention(
+            query,  # (B, T, H, K)
+            key,  # (B, S, G, K)
+            value,  # (B, S, G, V)
+            mask,
+            lambda weights: drop(self.dropout_layer, weights, training),
+        )
+        return self.join_heads(heads), weights  # (B, T, D), (B, H, T, S)
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class GroupedQueryAttention(_SharedKeyHeads):
+    """Multi-head attention whose H query heads share G heads of keys.
+
+        head_h = softmax(Q W_q,h (K W_k,g)ᵀ / √K) V W_v,g,  g = ⌊h / (H/G)⌋
+        output = [head_1; …; head_H] W_o
+
+    G = H is multi-head attention, G = 1 multi-query attention. A decoder's
+    cache of keys and values has G/H of the size, and for each token a decoder
+    reads G/H as much.
+
+    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2; document
+    004, section 10.
+
+    Args:
+        num_heads: Positive int, H query heads.
+        num_kv_heads: Positive int, G heads of keys and values; divides H.
+        key_dim: Positive int, features K of queries and keys in each head.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        dropout: Float in [0, 1), rate of dropout on the weights.
+        use_bias: Whether the four projections have biases.
+
+    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
+    the weights are `(B, H, T, S)`.
+
+    Raises:
+        ValueError: If a size is not positive, `num_kv_heads` does not divide
+            `num_heads`, `dropout` is outside [0, 1), or shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import GroupedQueryAttention
+        >>> layer = GroupedQueryAttention(4, num_kv_heads=2, key_dim=3)
+        >>> x = np.ones((1, 5, 8))
+        >>> output, weights = layer(x, return_attention_scores=True)
+        >>> tuple(weights.shape)  # four heads attend …
+        (1, 4, 5, 5)
+        >>> tuple(layer.project_key(x).shape)  # … to two
+        (1, 5, 2, 3)
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        num_kv_heads,
+        key_dim,
+        *,
+        value_dim=None,
+        output_dim=None,
+        dropout=0.0,
+        use_bias=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            dropout=dropout,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                "`num_kv_heads` must divide `num_heads`. Received: "
+                f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
+            )
+
+    def get_config(self):
+        return {**super().get_config(), "num_kv_heads": self.num_kv_heads}
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class MultiQueryAttention(_SharedKeyHeads):
+    """Multi-head attention with one head of keys and values for all queries.
+
+        head_h = softmax(Q W_q,h (K W_k)ᵀ / √K) V W_v
+        output = [head_1; …; head_H] W_o
+
+    Source: Shazeer (2019), arXiv:1911.02150, section 3; document 004,
+    section 10. It makes a decoder read less for each token. It has nothing to
+    do with learning several tasks.
+
+    Args:
+        num_heads: Positive int, H query heads.
+        key_dim: Positive int, features K of queries and keys in each head.
+        value_dim: Positive int, features V of the values in each head; None =
+            `key_dim`.
+        output_dim: Positive int, features of the output; None = those of the
+            query.
+        dropout: Float in [0, 1), rate of dropout on the weights.
+        use_bias: Whether the four projections have biases.
+
+    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
+    the weights are `(B, H, T, S)`.
+
+    Raises:
+        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
+            shapes do not match.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import MultiQueryAttention
+        >>> layer, x = MultiQueryAttention(4, key_dim=3), np.ones((1, 5, 8))
+        >>> output, weights = layer(x, return_attention_scores=True)
+        >>> tuple(weights.shape)  # four heads attend …
+        (1, 4, 5, 5)
+        >>> tuple(layer.project_key(x).shape)  # … to one
+        (1, 5, 1, 3)
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        *,
+        value_dim=None,
+        output_dim=None,
+        dropout=0.0,
+        use_bias=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            output_dim=output_dim,
+            dropout=dropout,
+            use_bias=use_bias,
+            **kwargs,
+        )
+        self.num_kv_heads = 1
+
+
+def share_heads(layer, num_kv_heads):
+    """Make a `GroupedQueryAttention` from a `MultiHeadAttention`.
+
+        W_k,g = mean of W_k,h over the heads h of group g; W_v alike
+
+    W_q and W_o are copied. The new layer computes the same only if the heads
+    of each group were equal; otherwise it is a start for further training.
+
+    Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.1.
+
+    Args:
+        layer: Built `MultiHeadAttention`.
+        num_kv_heads: Positive int, G; divides the layer's `num_heads`.
+
+    Returns:
+        Built `GroupedQueryAttention`.
+
+    Raises:
+        ValueError: If `layer` is not built, or G does not divide H.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import MultiHeadAttention, share_heads
+        >>> layer, x = MultiHeadAttention(4, key_dim=3), np.ones((1, 5, 8))
+        >>> _ = layer(x)  # builds it
+        >>> shared = share_heads(layer, num_kv_heads=2)
+        >>> np.size(layer.key_layer.kernel), np.size(shared.key_layer.kernel)
+        (96, 48)
+    """
+    if not layer.built:
+        raise ValueError(
+            "The layer must be built, or it has no weights to share. "
+            f"Received: {layer.name!r}, not built."
+        )
+    config = {**layer.get_config(), "num_kv_heads": num_kv_heads}
+    shared = GroupedQueryAttention.from_config(config)
+    inputs = (layer.query_layer, layer.value_layer, layer.key_layer)
+    shared.build(*((None, None, x.kernel.shape[0]) for x in inputs))
+    shared.query_layer.set_weights(layer.query_layer.get_weights())
+    shared.output_layer.set_weights(layer.output_layer.get_weights())
+    _assign_means(shared.key_layer, layer.key_layer, layer.key_dim)
+    _assign_means(shared.value_layer, layer.value_layer, layer.value_dim)
+    return shared
+
+
+def _assign_means(shared, dense, size):
+    """Assign the mean over the heads of each group; `size` columns a head."""
+    num_kv_heads = shared.units // size
+    for new, old in zip(shared.weights, dense.weights, strict=True):
+        heads = (*old.shape[:-1], num_kv_heads, -1, size)
+        means = ops.mean(ops.reshape(old, heads), axis=-2)  # (…, G, size)
+        new.assign(ops.reshape(means, new.shape))

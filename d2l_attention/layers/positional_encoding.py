@@ -1,0 +1,160 @@
+"""The position of a token, as a vector that is added to the token's own.
+
+Without it, self-attention does not know the order of its tokens.
+"""
+
+from d2l_attention._checks import check_positive
+import keras
+from keras import ops
+import numpy as np
+
+
+def sinusoidal_encoding(length, dim):
+    """Sines and cosines of the position; each pair has its own wavelength.
+
+        P[t, 2j] = sin(t / 10000^(2j/D)),  P[t, 2j + 1] = cos(t / 10000^(2j/D))
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.5; documents
+    001 (positional encoding) and 002.
+
+    Args:
+        length: Int, number of positions T.
+        dim: Int, number of features D. If D is odd, the last cosine is left
+            out.
+
+    Returns:
+        float32 array `(T, D)`.
+
+    Example:
+        >>> from d2l_attention import sinusoidal_encoding
+        >>> print(sinusoidal_encoding(2, 4).round(2))  # sin 1 = 0.84
+        [[0.   1.   0.   1.  ]
+         [0.84 0.54 0.01 1.  ]]
+    """
+    pairs = np.arange(0, dim, 2)  # 2j
+    angles = np.arange(length)[:, None] / 10000 ** (pairs / dim)  # (T, D/2)
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=-1)  # (T, D/2, 2)
+    return waves.reshape(length, -1)[:, :dim].astype("float32")
+
+
+class _PositionalEncoding(keras.Layer):
+    """Adds rows `start … start + T − 1` of a table `(max_length, D)`.
+
+    A subclass makes the table, and documents its arguments.
+    """
+
+    def __init__(self, max_length=1000, **kwargs):
+        super().__init__(**kwargs)
+        self.max_length = check_positive("max_length", max_length)
+        self.supports_masking = True
+
+    def call(self, x, start=0):
+        if len(x.shape) != 3:
+            raise ValueError(
+                "x must have three axes (batch, positions, features). "
+                f"Received: shape {tuple(x.shape)}."
+            )
+        length = x.shape[1]
+        if isinstance(start, int) and isinstance(length, int):
+            if start < 0 or start + length > self.max_length:
+                raise ValueError(
+                    f"There are {self.max_length} positions. Received: "
+                    f"{length} tokens from position {start} on."
+                )
+            rows = self.table[start : start + length]  # (T, D)
+        else:
+            steps = ops.arange(ops.shape(x)[1], dtype="int32")
+            positions = ops.expand_dims(start, -1) + steps  # (T,) or (B, T)
+            last = self.max_length - 1
+            # (T, D) or (B, T, D)
+            rows = ops.take(self.table, ops.minimum(positions, last), axis=0)
+        return x + ops.cast(rows, x.dtype)  # (B, T, D)
+
+    def compute_output_shape(self, x_shape):
+        return tuple(x_shape)
+
+    def get_config(self):
+        return {**super().get_config(), "max_length": self.max_length}
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class PositionalEncoding(_PositionalEncoding):
+    """Adds `sinusoidal_encoding` to the tokens; nothing is learned.
+
+        output_t = x_t + P[start + t]
+
+    Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.5; documents
+    001 (positional encoding) and 002.
+
+    Args:
+        max_length: Positive int, number of positions.
+
+    Call arguments:
+        x: Float tensor `(B, T, D)`.
+        start: Int, or int tensor `()` or `(B,)`, position of the first token
+            of `x`. A decoder that feeds one token at a time passes its step.
+
+    Returns:
+        Float tensor `(B, T, D)`.
+
+    Raises:
+        ValueError: If `max_length` is not positive, `x` has not three axes,
+            or a position is not in 0 … `max_length` − 1. (Where `start` or T
+            is known only in the graph, nothing is raised; a token behind the
+            last position is given the last.)
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import PositionalEncoding
+        >>> layer, token = PositionalEncoding(max_length=9), np.zeros((1, 1, 4))
+        >>> print(np.array(layer(token)))  # sin 0 and cos 0, twice
+        [[[0. 1. 0. 1.]]]
+        >>> print(np.array(layer(token, start=5)).round(2))  # sin 5 = −0.96
+        [[[-0.96  0.28  0.05  1.  ]]]
+    """
+
+    def build(self, input_shape):
+        self.table = sinusoidal_encoding(self.max_length, input_shape[-1])
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class LearnedPositionalEncoding(_PositionalEncoding):
+    """Adds a learned vector for each position.
+
+        output_t = x_t + table[start + t]
+
+    Source: Gehring et al. (2017), arXiv:1705.03122, section 3.1; document
+    002.
+
+    Args:
+        max_length: Positive int, number of positions, each with a vector.
+
+    Call arguments:
+        x: Float tensor `(B, T, D)`.
+        start: Int, or int tensor `()` or `(B,)`, position of the first token
+            of `x`. A decoder that feeds one token at a time passes its step.
+
+    Returns:
+        Float tensor `(B, T, D)`.
+
+    Raises:
+        ValueError: If `max_length` is not positive, `x` has not three axes,
+            or a position is not in 0 … `max_length` − 1. (Where `start` or T
+            is known only in the graph, nothing is raised; a token behind the
+            last position is given the last.)
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import LearnedPositionalEncoding
+        >>> layer = LearnedPositionalEncoding(max_length=9)
+        >>> output = layer(np.zeros((1, 2, 4)), start=3)
+        >>> bool(np.allclose(output[0], layer.table[3:5]))
+        True
+    """
+
+    def build(self, input_shape):
+        self.table = self.add_weight(
+            (self.max_length, input_shape[-1]),
+            keras.initializers.RandomNormal(stddev=0.02),
+            name="table",
+        )

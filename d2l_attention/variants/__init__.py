@@ -1,1 +1,0 @@
-"""Other ways to attend, each in a module of its own."""
