@@ -16,6 +16,7 @@ from d2l_attention import notebook
 from d2l_attention.notebook import time_limit
 from exercises import (
     CHAPTERS,
+    answered,
     check,
     coded,
     defined,
@@ -24,7 +25,6 @@ from exercises import (
     each_form,
     each_right_answer,
     in_form,
-    setup,
 )
 import pytest
 
@@ -46,15 +46,13 @@ def nothing_is_measured_after_a_check():
 @each_exercise
 def test_the_solution_passes_its_check(chapter, exercise):
     assert exercise.solution != exercise.code != exercise.stub
-    names = setup(chapter)
-    exec(exercise.solution, names)
+    names = answered(chapter, exercise.solution)
     check(exercise, names)
 
 
 @each_exercise
 def test_a_stub_is_told_that_it_returned_nothing(chapter, exercise):
-    names = setup(chapter)
-    exec(exercise.stub, names)
+    names = answered(chapter, exercise.stub)
     [name] = defined(exercise.stub)
     with pytest.raises(AssertionError, match=f"^{name} returned nothing"):
         check(exercise, names)
@@ -92,8 +90,7 @@ def test_a_wrong_answer_is_refused_with_words_that_help(
 ):
     hasten(monkeypatch, seconds=2)
     exercise = coded(chapter)[number]
-    names = setup(chapter)
-    exec(answer, names)  # it runs: only the check finds it wrong
+    names = answered(chapter, answer)  # it runs: only the check finds it wrong
     assert defined(exercise.code) <= defined(answer)
     with pytest.raises(AssertionError, match=re.escape(message)):
         check(exercise, names)
@@ -103,15 +100,13 @@ def test_a_wrong_answer_is_refused_with_words_that_help(
 def test_a_right_answer_is_accepted_however_it_is_written(
     chapter, number, answer
 ):
-    names = setup(chapter)
-    exec(answer, names)
+    names = answered(chapter, answer)
     check(coded(chapter)[number], names)
 
 
 @each_form
 def test_the_form_of_a_right_answer_does_not_matter(chapter, exercise, form):
-    names = setup(chapter)
-    exec(exercise.solution, names)
+    names = answered(chapter, exercise.solution)
     [name] = defined(exercise.solution)
     names[name] = in_form(form, names[name])
     check(exercise, names)
@@ -138,9 +133,9 @@ def test_an_answer_that_never_ends_is_ended_with_a_sentence(
     chapter, exercise, monkeypatch
 ):
     hasten(monkeypatch, seconds=0.2)
-    names = setup(chapter)
     [name] = defined(exercise.solution)
-    exec(f"def {name}(*inputs):\n    while True:\n        pass", names)
+    endless = f"def {name}(*inputs):\n    while True:\n        pass"
+    names = answered(chapter, endless)
     with pytest.raises(AssertionError, match="within 0.2 seconds"):
         with time_limit(5):  # where the check has none
             check(exercise, names)

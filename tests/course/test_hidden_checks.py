@@ -16,6 +16,7 @@ import warnings
 from course import build, editions
 from d2l_attention.notebook import time_limit
 from exercises import (
+    answered,
     coded,
     defined,
     each_chapter,
@@ -43,14 +44,6 @@ def in_the_folder_of_the_notebooks(monkeypatch):
 def source_of(chapter):
     [source] = build.sources([chapter.name])
     return source
-
-
-def answered(chapter, answer):
-    """The names behind the setup and an answer."""
-    names = {"__name__": "__main__"}
-    exec(chapter.setup, names)
-    exec(answer, names)
-    return names
 
 
 def grade(chapter, exercise, answer, seed, spy=None):
@@ -165,7 +158,7 @@ def is_refused(chapter, exercise, answer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no refusal
         try:
-            with time_limit(5):
+            with time_limit(2):
                 grade(chapter, exercise, answer, SEEDS[0])
         except Exception:  # also of shapes that do not fit
             return True
