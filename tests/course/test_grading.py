@@ -123,7 +123,7 @@ def graded(request, tmp_path_factory):
     """A course of one chapter: its folder, the chapter and the report."""
     course = tmp_path_factory.mktemp("course")
     chapter = editions.read_chapter(request.param)
-    assignment.write(course, [chapter], timeout=40)
+    assignment.write(course, [chapter], timeout=20)
     name = assignment.name_of(chapter)
     options = ["generate_assignment", name, "--create"]
     assert grading.nbgrader(course, 120, *options) == 0
