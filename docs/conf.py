@@ -28,7 +28,7 @@ shutil.copytree(
     ROOT / "notebooks",
     HERE / "notebooks",
     dirs_exist_ok=True,
-    ignore=shutil.ignore_patterns("*.py", "*.cfg", "source", "figures", ".*"),
+    ignore=shutil.ignore_patterns(".*"),
 )
 
 project = "d2l_attention"

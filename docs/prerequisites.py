@@ -8,8 +8,8 @@ in brackets help and are no condition; an arrow that others imply is left out.
 
 from pathlib import Path
 import re
-import sys
 
+from course.sheet import Sheet
 import networkx as nx
 
 HERE = Path(__file__).parent
@@ -63,9 +63,6 @@ def read_table(text):
 
 def draw(graph):
     """The sheet; a row for each generation of the graph."""
-    sys.path.append(str(HERE.parent / "notebooks" / "figures"))
-    from sheet import Sheet
-
     rows = [sorted(row) for row in nx.topological_generations(graph)]
     sheet = Sheet(ROW * len(rows) + 4)
 

@@ -82,7 +82,7 @@ def slides_of(name):
 
 
 def source_of(name):
-    return (ROOT / f"notebooks/source/{name}.md").read_text(encoding="utf-8")
+    return (ROOT / f"course/source/{name}.md").read_text(encoding="utf-8")
 
 
 def notebook_of(name):
@@ -99,7 +99,7 @@ def notebook_of(name):
 
 
 def test_each_chapter_has_a_deck():
-    sources = (ROOT / "notebooks/source").glob("[0-9]*.md")
+    sources = (ROOT / "course/source").glob("[0-9]*.md")
     assert DECKS == sorted(path.stem for path in sources)
     index = (BUILT / "index.html").read_text(encoding="utf-8")
     assert all(f'href="{name}.html"' in index for name in DECKS)
@@ -183,7 +183,7 @@ def test_pictures_and_libraries_are_not_copied_and_colours_are_the_courses():
     known = set()
     for path in (
         ROOT / "d2l_attention/heatmaps/palette.py",
-        ROOT / "notebooks/figures/sheet.py",
+        ROOT / "course/sheet.py",
     ):
         known |= set(re.findall(colour, path.read_text(encoding="utf-8")))
     style = (SLIDES / "_static/slides.css").read_text(encoding="utf-8")

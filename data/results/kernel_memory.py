@@ -8,15 +8,10 @@ kernel's process (VmHWM), so this runs on Linux only.
 """
 
 import csv
-from pathlib import Path
 import sys
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "notebooks"))
-
-import build  # noqa: E402
-import editions  # noqa: E402
-from nbclient import NotebookClient  # noqa: E402
+from course import build, editions
+from nbclient import NotebookClient
 
 ASK = """
 from pathlib import Path as _Path
@@ -32,7 +27,7 @@ def measure(notebook):
         notebook,
         timeout=600,
         skip_cells_with_tag="nbval-skip",
-        resources={"metadata": {"path": str(build.FOLDER)}},
+        resources={"metadata": {"path": str(editions.NOTEBOOKS)}},
     ).execute()
     return int(notebook.cells[-1].outputs[0].text) / 1024
 

@@ -3,7 +3,7 @@
     :::{drawing} 06_heads
     :::
 
-shows `notebooks/figures/06_heads.svg`;
+shows `course/drawings/06_heads.svg`;
 
     :::{notebook-figure} 06_multi_head.ipynb opposite signs one head looks left
     :::
@@ -33,7 +33,8 @@ from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 from sphinx_revealjs.nodes import revealjs_section
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS, COURSE = ROOT / "notebooks", ROOT / "course"
 WIDTH, HEIGHT = 1160, 500  # below a title of one line, above one of text
 # A slide on a screen of 1920 by 1080 has 1.5 dots for each of its pixels.
 DOTS = 1.5
@@ -77,18 +78,18 @@ class Picture(SphinxDirective):
 
 
 class Drawing(Picture):
-    """A drawing of `notebooks/figures`, with its chapter's description."""
+    """A drawing of `course/drawings`, with its chapter's description."""
 
     def run(self):
         name = self.arguments[0]
-        path = NOTEBOOKS / "figures" / f"{name}.svg"
+        path = COURSE / "drawings" / f"{name}.svg"
         if not path.is_file():
             there = sorted(p.stem for p in path.parent.glob("*.svg"))
             raise self.error(f"No drawing {name!r}. There are {there}.")
-        (source,) = NOTEBOOKS.glob(f"source/{name[:2]}_*.md")
+        (source,) = COURSE.glob(f"source/{name[:2]}_*.md")
         self.env.note_dependency(str(source))
         said = re.search(
-            rf"!\[([^\]]*)\]\(../figures/{name}\.svg",
+            rf"!\[([^\]]*)\]\(../drawings/{name}\.svg",
             source.read_text(encoding="utf-8"),
         )
         picture = path.read_bytes()

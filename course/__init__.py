@@ -1,0 +1,1 @@
+"""How the chapters are made, handed out and graded."""
