@@ -384,7 +384,8 @@ class TransformerEncoderBlock(SelfAttentionBlock):
 
     Raises:
         ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `dropout` is outside [0, 1), or shapes do not match.
+            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
+            outside [0, 1), or shapes do not match.
 
     Example:
         >>> import numpy as np
@@ -468,7 +469,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
     Raises:
         ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `dropout` is outside [0, 1), or shapes do not match.
+            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
+            outside [0, 1), or shapes do not match.
 
     Example:
         >>> import numpy as np

@@ -135,6 +135,30 @@ def test_blocks_that_normalize_first_equal_numpy(use_bias):
 
 
 @pytest.mark.parametrize("block", BLOCKS)
+def test_heads_may_share_keys_in_every_block(block):
+    """As if the heads of a group had equal keys and values."""
+    x, encoded = draw(2, 7, 12), draw(2, 11, 12)
+    inputs = (x, encoded)[: 1 + BLOCKS.index(block)]
+    shared, dense = make(block, num_kv_heads=1), make(block)
+    shared(*inputs), dense(*inputs)
+    for of_shared, of_dense in zip(shared.weights, dense.weights, strict=True):
+        repeats = of_dense.shape[-1] // of_shared.shape[-1]
+        assert repeats == 3 if "W_k" in of_dense.path else repeats in (1, 3)
+        columns = np.tile(to_numpy(of_shared.value), repeats)
+        of_dense.assign(columns)
+    expected = to_numpy(dense(*inputs))
+    np.testing.assert_allclose(to_numpy(shared(*inputs)), expected, atol=1e-5)
+    if block is TransformerDecoderBlock:
+        cache, memory = shared.make_cache(2, 7), shared.memorize(encoded)
+        for t in range(7):
+            at = np.full((2, 1), t)
+            y, cache = shared.step(x[:, t : t + 1], at, cache, memory)
+            np.testing.assert_allclose(
+                to_numpy(y)[:, 0], expected[:, t], atol=1e-5
+            )
+
+
+@pytest.mark.parametrize("block", BLOCKS)
 def test_use_bias_is_attention_s_and_the_net_has_its_own(block):
     x = draw(2, 3, 12)
     source = {"key": x} if block is TransformerDecoderBlock else {}
