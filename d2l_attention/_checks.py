@@ -19,10 +19,10 @@ def check_room(model, num_tokens):
 def check_dict(inputs, *names):
     """Refuse model inputs other than a dict with these tensors."""
     if not isinstance(inputs, dict) or not {*names} <= {*inputs}:
-        found = sorted(inputs) if isinstance(inputs, dict) else type(inputs)
+        received = sorted(inputs) if isinstance(inputs, dict) else type(inputs)
         raise ValueError(
             f"The model takes a dict of {' and '.join(map(repr, names))}. "
-            f"Received: {found}."
+            f"Received: {received}."
         )
 
 
@@ -51,6 +51,11 @@ def check_positive(name, value, default=_REQUIRED):
             f"`{name}` must be a positive integer. Received: {name}={value!r}."
         )
     return int(value)  # of NumPy's integers too, which JSON does not know
+
+
+def differ(a, b):
+    """Whether two sizes are known and unequal."""
+    return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def check_boolean(name, mask):

@@ -60,16 +60,13 @@ def import_backend():
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         try:
             with hold_stderr():
-                import keras
+                import keras  # noqa: F401
         except KeyboardInterrupt:
             sys.exit(130)
     if not in_notebook():
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with hold_stderr():
-        import keras
+        from d2l_attention.layers.loops import wake_backend
 
-        # The first compiled function is what makes TensorFlow announce XLA.
-        model = keras.Sequential([keras.layers.Identity()])
-        model.compile(jit_compile=True)
-        model.predict(keras.ops.ones((1, 1)), verbose=0)
+        wake_backend()

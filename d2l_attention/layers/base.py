@@ -7,7 +7,7 @@ A mask is checked here, where it enters. The equation of a layer is its
 import functools
 import inspect
 
-from d2l_attention._checks import check_masks, check_tensor
+from d2l_attention._checks import check_masks, check_tensor, differ
 from d2l_attention.layers.masking import merge_masks, token_mask
 import keras
 from keras import ops
@@ -247,11 +247,11 @@ def check_shapes(*shapes):
     if len(shapes) == 1:
         return
     query, key, value = shapes
-    if _differ(key[1], value[1]):
+    if differ(key[1], value[1]):
         raise ValueError(
             f"There must be one value for each key. Received: {_named(shapes)}."
         )
-    if _differ(query[0], key[0]) or _differ(key[0], value[0]):
+    if differ(query[0], key[0]) or differ(key[0], value[0]):
         raise ValueError(
             "query, key and value must have the same batch size. Received: "
             f"{_named(shapes)}."
@@ -263,10 +263,6 @@ def _has_axes(shape, number):
         return len(shape) == number
     except (TypeError, ValueError):  # no tensor, or one of unknown rank
         return False
-
-
-def _differ(a, b):
-    return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def _named(shapes):

@@ -4,7 +4,7 @@ The output of a sublayer f is norm(x + f(x)), as in Vaswani et al. (2017) and
 the documents (post-norm), or x + f(norm(x)) with `normalize_first` (pre-norm).
 """
 
-from d2l_attention._checks import check_positive, check_rate
+from d2l_attention._checks import check_positive, check_rate, differ
 from d2l_attention.layers.base import (
     QueryLayer,
     check_shapes,
@@ -149,10 +149,7 @@ class AddNorm(keras.Layer):
 
 
 def _check_same_shape(x, y):
-    if len(x) != len(y) or any(
-        None not in pair and pair[0] != pair[1]
-        for pair in zip(x, y, strict=True)
-    ):
+    if len(x) != len(y) or any(map(differ, x, y)):
         raise ValueError(
             "A residual connection adds tensors of one shape. Received: "
             f"x {tuple(x)}, y {tuple(y)}."

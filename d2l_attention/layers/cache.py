@@ -65,12 +65,12 @@ def read_cache(cache):
     if "block_table" not in cache:
         return cache["key"], cache["value"]
     table = cache["block_table"]
-    found = []
+    read = []
     for name in ("key", "value"):
         blocks = ops.take(cache[name], table, axis=0)
         rows, width, size, *tail = ops.shape(blocks)
-        found.append(reshape(blocks, (rows, width * size, *tail)))
-    return tuple(found)
+        read.append(reshape(blocks, (rows, width * size, *tail)))
+    return tuple(read)
 
 
 def attend_with_cache(attention, x, positions, cache):

@@ -1,5 +1,6 @@
 """Attention whose queries and keys are mixed with their context."""
 
+from d2l_attention._checks import differ
 from d2l_attention.layers.base import (
     default_inputs,
     output_spec,
@@ -33,7 +34,7 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
     Args:
         x: Float tensor `(B, T, D)`.
         key_mask: Bool tensor `(B, T)`, True = counts.
-        use_causal_mask: Whether the mean at t leaves out the tokens behind t.
+        use_causal_mask: Whether the mean at t leaves out the tokens after t.
 
     Returns:
         Float tensor `(B, T, D)`; zeros where no token counts.
@@ -74,7 +75,7 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
         x: Float tensor `(B, T, D)`.
         segments: Int tensor `(B, T)`, the number of each token's segment.
         key_mask: Bool tensor `(B, T)`, True = counts.
-        use_causal_mask: Whether the mean at t leaves out the tokens behind t.
+        use_causal_mask: Whether the mean at t leaves out the tokens after t.
 
     Returns:
         Float tensor `(B, T, D)`; zeros where no token counts.
@@ -281,8 +282,7 @@ class ContextAttention(MultiHeadAttention):
 
 def _check_context(query_shape, context_shape):
     if len(context_shape) != 3 or any(
-        None not in pair and pair[0] != pair[1]
-        for pair in zip(query_shape[:2], context_shape[:2], strict=True)
+        map(differ, query_shape[:2], context_shape[:2])
     ):
         raise ValueError(
             "The context must have one row for each token. Received: query "

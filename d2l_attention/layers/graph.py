@@ -64,7 +64,7 @@ def adjacency_to_edges(adjacency):
 
 
 def with_self_loops(edges, num_nodes):
-    """The edges with a self-loop for each node behind them.
+    """The edges with a self-loop for each node after them.
 
     Args:
         edges: Int tensor `(edges, 2)` of `(source, target)`.
@@ -259,7 +259,7 @@ class GraphDotProductAttention(GraphAttention):
             `adjacency`; no edge may occur twice.
         return_attention_scores: If True, also return the weights: `(H, N,
             N)`, or `(edges, H)` with `edges`. Self-loops are N more edges
-            behind the given ones; a given edge from a node to itself then
+            after the given ones; a given edge from a node to itself then
             has weight 0, since it would count twice.
 
     Returns:
@@ -323,7 +323,7 @@ class GATAttention(GraphAttention):
             `adjacency`; no edge may occur twice.
         return_attention_scores: If True, also return the weights: `(H, N,
             N)`, or `(edges, H)` with `edges`. Self-loops are N more edges
-            behind the given ones; a given edge from a node to itself then
+            after the given ones; a given edge from a node to itself then
             has weight 0, since it would count twice.
 
     Returns:
@@ -340,7 +340,7 @@ class GATAttention(GraphAttention):
         >>> layer, x = GATAttention(num_heads=2, key_dim=3), np.ones((3, 4))
         >>> edges = np.array([[0, 1], [0, 2]])  # from 0 to 1, from 0 to 2
         >>> _, weights = layer(x, edges=edges, return_attention_scores=True)
-        >>> np.array(weights)[:, 0].round(2).tolist()  # loops behind the edges
+        >>> np.array(weights)[:, 0].round(2).tolist()  # loops after the edges
         [0.5, 0.5, 1.0, 0.5, 0.5]
     """
 
@@ -383,7 +383,7 @@ class GATv2Attention(GraphAttention):
             `adjacency`; no edge may occur twice.
         return_attention_scores: If True, also return the weights: `(H, N,
             N)`, or `(edges, H)` with `edges`. Self-loops are N more edges
-            behind the given ones; a given edge from a node to itself then
+            after the given ones; a given edge from a node to itself then
             has weight 0, since it would count twice.
 
     Returns:

@@ -306,7 +306,7 @@ class PagedKVCache(BlockManager):
 
 
 def paged_attention(query, cache, lengths):
-    """Exact causal attention to keys and values behind a block table.
+    """Exact causal attention to keys and values that a block table points to.
 
         output_t = softmax(q_t Kᵀ / √K) V over the keys up to token t,
 

@@ -2,7 +2,7 @@
 
 import math
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, differ
 from d2l_attention.layers.base import AttentionLayer
 from d2l_attention.layers.chunks import join_chunks, split_into_chunks
 from d2l_attention.layers.loops import scan_states
@@ -230,7 +230,7 @@ class PerformerAttention(HeadProjections, AttentionLayer):
         training=None,
     ):
         t, s = query.shape[1], key.shape[1]
-        if use_causal_mask and None not in (t, s) and t != s:
+        if use_causal_mask and differ(t, s):
             raise ValueError(
                 "The causal form needs as many keys as queries. Received: "
                 f"{t} queries and {s} keys."

@@ -100,7 +100,7 @@ class PositionalEncoding(_PositionalEncoding):
     Raises:
         ValueError: If `max_length` is not positive, `x` has not three axes,
             or a position is not in 0 … `max_length` − 1. (Where `start` or T
-            is known only in the graph, nothing is raised; a token behind the
+            is known only in the graph, nothing is raised; a token after the
             last position is given the last.)
 
     Example:
@@ -140,7 +140,7 @@ class LearnedPositionalEncoding(_PositionalEncoding):
     Raises:
         ValueError: If `max_length` is not positive, `x` has not three axes,
             or a position is not in 0 … `max_length` − 1. (Where `start` or T
-            is known only in the graph, nothing is raised; a token behind the
+            is known only in the graph, nothing is raised; a token after the
             last position is given the last.)
 
     Example:

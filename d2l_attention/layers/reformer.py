@@ -413,7 +413,7 @@ def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
 
 
 def padding_in_last_bucket(buckets, key_mask):
-    """Buckets `(B, T, H, N)`, with one more for padding, behind all others.
+    """Buckets `(B, T, H, N)`, with one more for padding, after all others.
 
     In a bucket of tokens, padding would move the borders of their chunks.
     """

@@ -1,6 +1,6 @@
 """How well a query and a key fit: score functions, and the layers with them."""
 
-from d2l_attention._checks import check_positive, check_rate
+from d2l_attention._checks import check_positive, check_rate, differ
 from d2l_attention.layers.base import (
     AttentionLayer,
     default_shapes,
@@ -102,7 +102,7 @@ def gaussian_scores(query, key):
 
 
 def bilinear_scores(query, key, kernel):
-    """The dot product behind a learned matrix.
+    """The dot product of keys and queries times a learned matrix.
 
         scores_ts = query_tᵀ W key_s
 
@@ -205,12 +205,11 @@ def perceptron_scores(projected_query, projected_key, score_kernel):
 
 
 def check_equal_features(name, query_shape, key_shape):
-    if None not in (query_shape[-1], key_shape[-1]):
-        if query_shape[-1] != key_shape[-1]:
-            raise ValueError(
-                f"{name} needs queries and keys of equal size. Received: "
-                f"query {tuple(query_shape)}, key {tuple(key_shape)}."
-            )
+    if differ(query_shape[-1], key_shape[-1]):
+        raise ValueError(
+            f"{name} needs queries and keys of equal size. Received: "
+            f"query {tuple(query_shape)}, key {tuple(key_shape)}."
+        )
 
 
 class ScoredAttention(AttentionLayer):

@@ -35,7 +35,7 @@ class LanguageModel(keras.Model):
             None = H.
 
     Call arguments:
-        ids: Int tensor `(B, T)`; id 0 is padding, behind the tokens.
+        ids: Int tensor `(B, T)`; id 0 is padding, after the tokens.
         training: Whether dropout is active.
         return_attention_scores: If True, also return a dict of
             `"block_i/self_attention"`, weights `(B, H, T, T)`.
@@ -153,10 +153,10 @@ class LanguageModel(keras.Model):
         return (logits, maps) if return_attention_scores else logits
 
     def start(self, source, caches=None):
-        """Read the prompts `source` `(B, S)`; the state behind them.
+        """Read the prompts `source` `(B, S)`; the state after them.
 
         Args:
-            source: Int tensor, padded with 0 behind each prompt.
+            source: Int tensor, padded with 0 after each prompt.
             caches: A cache for each block, such as `PagedKVCache.caches`
                 gives; None makes caches of `max_length` slots for each
                 sequence.

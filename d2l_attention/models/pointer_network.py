@@ -3,7 +3,7 @@
 from d2l_attention._checks import check_dict, check_positive
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.layers.scoring import AdditiveAttention
-from d2l_attention.models.recurrent import GRUWeights, gru_step
+from d2l_attention.models.recurrent import GRUParameters, gru_step
 import keras
 from keras import ops
 
@@ -79,17 +79,17 @@ class PointerNetwork(keras.Model):
         """Embed the items `(B, S, F)`.
 
         Returns:
-            e `(B, S, D)`, the keys W_k e `(B, S, D)`, d_0 `(B, D)`, and a bool
+            h `(B, S, D)`, the keys W_k h `(B, S, D)`, s_0 `(B, D)`, and a bool
             tensor `(B, S)`, False at padding.
         """
         present = ~ops.any(ops.isnan(items), axis=-1)  # (B, S)
         items = ops.where(present[..., None], items, ops.zeros_like(items))
-        e = self.embed(self.hidden(items))  # (B, S, D)
-        share = ops.cast(present, e.dtype)
+        h = self.embed(self.hidden(items))  # (B, S, D)
+        share = ops.cast(present, h.dtype)
         share = share / ops.sum(share, axis=-1, keepdims=True)
-        mean = ops.einsum("bs,bsd->bd", share, e)
-        start = self.start_layer(mean)  # d_0, (B, D)
-        return e, self.attention.project_key(e), start, present
+        mean = ops.einsum("bs,bsd->bd", share, h)
+        start = self.start_layer(mean)  # s_0, (B, D)
+        return h, self.attention.project_key(h), start, present
 
     def point(self, state, keys, free):
         """log p over the free items.
@@ -110,17 +110,17 @@ class PointerNetwork(keras.Model):
 
     def call(self, inputs, training=None):
         check_dict(inputs, "items", "places")
-        e, keys, start, present = self.encode(inputs["items"])
+        h, keys, start, present = self.encode(inputs["items"])
         places = inputs["places"]
-        pointed = ops.take_along_axis(e, places[..., None], axis=1)  # (B, T, D)
+        pointed = ops.take_along_axis(h, places[..., None], axis=1)  # (B, T, D)
         fed = self._feed(pointed[:, :-1])  # (B, T, D)
-        weights = GRUWeights.of(self.cell)
+        cell = GRUParameters.of(self.cell)
         states = scan_states(
-            lambda state, x: gru_step(x, state, weights),
+            lambda state, x: gru_step(x, state, cell),
             start,
-            ops.swapaxes(weights.project(fed), 0, 1),
+            ops.swapaxes(cell.project(fed), 0, 1),
         )  # (T, B, D)
-        chosen = ops.one_hot(places, ops.shape(e)[1], dtype="int32")
+        chosen = ops.one_hot(places, ops.shape(h)[1], dtype="int32")
         before = ops.cumsum(chosen, axis=1) - chosen  # (B, T, S)
         free = (before == 0) & present[:, None]
         return self.point(ops.swapaxes(states, 0, 1), keys, free)
@@ -138,21 +138,23 @@ class PointerNetwork(keras.Model):
         items = ops.convert_to_tensor(items)
         if not self.built:
             self.build({"items": items.shape})
-        e, keys, start, present = self.encode(items)
-        length = ops.shape(e)[1] if length is None else length
-        weights = GRUWeights.of(self.cell)
-        places = ops.arange(ops.shape(e)[1])
+        h, keys, start, present = self.encode(items)
+        length = ops.shape(h)[1] if length is None else length
+        cell = GRUParameters.of(self.cell)
+        places = ops.arange(ops.shape(h)[1])
 
         def step(state, _):
-            projected = weights.project(state["fed"])
-            d = gru_step(projected, state["hidden"], weights)  # (B, D)
+            projected = cell.project(state["fed"])
+            hidden = gru_step(projected, state["hidden"], cell)  # (B, D)
             free = state["free"]  # (B, S)
-            log_p = self.point(d[:, None], keys, free[:, None])[:, 0]  # (B, S)
+            log_p = self.point(hidden[:, None], keys, free[:, None])[
+                :, 0
+            ]  # (B, S)
             place = ops.argmax(log_p, axis=-1)  # (B,)
-            fed = ops.take_along_axis(e, place[:, None, None], axis=1)[:, 0]
+            fed = ops.take_along_axis(h, place[:, None, None], axis=1)[:, 0]
             place = ops.cast(place, "int32")
             return {
-                "hidden": d,
+                "hidden": hidden,
                 "fed": fed,
                 "free": free & (places != place[:, None]),
                 "place": place,
@@ -160,7 +162,7 @@ class PointerNetwork(keras.Model):
 
         state = {
             "hidden": start,
-            "fed": self._feed(e[:, :0])[:, 0],
+            "fed": self._feed(h[:, :0])[:, 0],
             "free": present,
             "place": ops.zeros_like(ops.cast(present[:, 0], "int32")),
         }

@@ -19,19 +19,26 @@ def gru(x, mask, cell):
     Returns:
         All states `(B, S, U)` and the last `(B, U)`.
     """
-    weights = GRUWeights.of(cell)
+    parameters = GRUParameters.of(cell)
+    states = _states_at_tokens(
+        gru_step, parameters.project(x), mask, parameters, cell.units
+    )
+    return states, states[:, -1]
+
+
+def _states_at_tokens(step, projected, mask, parameters, units):
+    """All states `(B, S, U)` of a unit that starts at 0 and skips padding."""
+    start = ops.zeros((ops.shape(projected)[0], units), projected.dtype)
+
+    def next_state(state, inputs):
+        projected, is_token = inputs
+        return ops.where(is_token, step(projected, state, parameters), state)
+
     inputs = (
-        ops.swapaxes(weights.project(x), 0, 1),  # (S, B, 3U)
+        ops.swapaxes(projected, 0, 1),  # (S, B, 3U)
         ops.swapaxes(mask, 0, 1)[..., None],  # (S, B, 1)
     )
-
-    def step(state, inputs):
-        projected, is_token = inputs
-        return ops.where(is_token, gru_step(projected, state, weights), state)
-
-    start = ops.zeros((ops.shape(x)[0], cell.units), x.dtype)
-    states = scan_states(step, start, inputs)  # (S, B, U)
-    return ops.swapaxes(states, 0, 1), states[-1]
+    return ops.swapaxes(scan_states(next_state, start, inputs), 0, 1)
 
 
 def gru_step(projected, state, cell):
@@ -47,9 +54,9 @@ def gru_step(projected, state, cell):
     third less time.
 
     Args:
-        projected: Float tensor `(B, 3U)`, `GRUWeights.project(x)`.
+        projected: Float tensor `(B, 3U)`, `GRUParameters.project(x)`.
         state: Float tensor `(B, U)`, h.
-        cell: `GRUWeights`.
+        cell: `GRUParameters`.
 
     Returns:
         Float tensor `(B, U)`, h′.
@@ -61,8 +68,8 @@ def gru_step(projected, state, cell):
     return z * state + (1 - z) * ops.tanh(x_h + r * h_h)
 
 
-class GRUWeights(NamedTuple):
-    """The weights of a `keras.layers.GRUCell`, read once for a whole loop.
+class GRUParameters(NamedTuple):
+    """The parameters of a `keras.layers.GRUCell`, read once for a whole loop.
 
     D input features, U units; the gates z, r and h̃ stand side by side.
     """
@@ -74,7 +81,7 @@ class GRUWeights(NamedTuple):
 
     @classmethod
     def of(cls, cell):
-        """The weights of a built cell, in its compute dtype."""
+        """The parameters of a built cell, in its compute dtype."""
         dtype = cell.compute_dtype
         kernel = ops.cast(cell.kernel.value, dtype)
         recurrent_kernel = ops.cast(cell.recurrent_kernel.value, dtype)
@@ -93,7 +100,7 @@ class GRUWeights(NamedTuple):
         return reshape(projected, shape)
 
 
-class GatedWeights(keras.Layer):
+class GatedUnit(keras.Layer):
     """The matrices of one gated recurrent unit, with one or more inputs.
 
         z = σ(Σ_i x_i W_z,i + s U_z),  r = σ(Σ_i x_i W_r,i + s U_r)
@@ -132,35 +139,24 @@ class GatedWeights(keras.Layer):
         return ops.cast(ops.concatenate(gates, axis=1), self.compute_dtype)
 
 
-def gated_states(x, mask, weights):
+def gated_states(x, mask, unit):
     """All states of one direction. At padding the state stays as it is.
 
     Args:
         x: Float tensor `(B, S, m)`.
         mask: Bool tensor `(B, S)`, True at tokens.
-        weights: A built `GatedWeights` with the one input `"W"`.
+        unit: A built `GatedUnit` with the one input `"W"`.
 
     Returns:
         Float tensor `(B, S, n)`.
     """
-    recurrent = weights.joined("U")  # (n, 3n)
-    projected = ops.matmul(x, weights.joined("W"))  # (B, S, 3n)
-    inputs = (
-        ops.swapaxes(projected, 0, 1),  # (S, B, 3n)
-        ops.swapaxes(mask, 0, 1)[..., None],  # (S, B, 1)
-    )
-
-    def step(state, inputs):
-        projected, is_token = inputs
-        moved = gated_step(projected, state, recurrent)
-        return ops.where(is_token, moved, state)
-
-    start = ops.zeros((ops.shape(x)[0], weights.units), x.dtype)
-    return ops.swapaxes(scan_states(step, start, inputs), 0, 1)
+    projected = ops.matmul(x, unit.joined("W"))  # (B, S, 3n)
+    recurrent = unit.joined("U")  # (n, 3n)
+    return _states_at_tokens(gated_step, projected, mask, recurrent, unit.units)
 
 
 def gated_step(projected, state, recurrent):
-    """One step of the unit whose equations `GatedWeights` has.
+    """One step of the unit whose equations `GatedUnit` has.
 
     Args:
         projected: Float tensor `(B, 3n)`, Σ_i x_i W_i for z, r and s̃.

@@ -5,7 +5,7 @@ from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.layers.scoring import AdditiveAttention
 from d2l_attention.models.recurrent import (
-    GatedWeights,
+    GatedUnit,
     gated_states,
     gated_step,
 )
@@ -104,8 +104,8 @@ class RNNSearch(Seq2Seq):
         self.maxout_dim = check_positive(
             "maxout_dim", max(dim // 2, 1) if maxout_dim is None else maxout_dim
         )
-        self.forward = self._gated_unit("forward", W=self.embedding_dim)
-        self.backward = self._gated_unit("backward", W=self.embedding_dim)
+        self.forward_unit = self._gated_unit("forward", W=self.embedding_dim)
+        self.backward_unit = self._gated_unit("backward", W=self.embedding_dim)
         self.decoder = self._gated_unit(
             "decoder", W=self.embedding_dim, C=2 * dim
         )
@@ -114,16 +114,14 @@ class RNNSearch(Seq2Seq):
         )
 
     def _gated_unit(self, name, **inputs):
-        return GatedWeights(
-            self.dim, inputs, name=name, dtype=self.dtype_policy
-        )
+        return GatedUnit(self.dim, inputs, name=name, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         n, m, num_pairs = self.dim, self.embedding_dim, self.maxout_dim
         for embedding in (self.source_embedding, self.target_embedding):
             embedding.build((None, None))
-        for weights in (self.forward, self.backward, self.decoder):
-            weights.build()
+        for unit in (self.forward_unit, self.backward_unit, self.decoder):
+            unit.build()
         self.attention.build((None, None, n), (None, None, 2 * n))
         self.start_kernel = self.add_weight((n, n), name="W_s")
         self.readout = {
@@ -143,7 +141,7 @@ class RNNSearch(Seq2Seq):
         Returns:
             Dict name → tensor.
         """
-        found = {
+        matrices = {
             "Ē": self.source_embedding.embeddings,
             "E": self.target_embedding.embeddings,
             "W_s": self.start_kernel,
@@ -153,12 +151,15 @@ class RNNSearch(Seq2Seq):
             **self.readout,
             **self.decoder.matrices,
         }
-        for arrow, weights in (("→", self.forward), ("←", self.backward)):
+        for arrow, weights in (
+            ("→", self.forward_unit),
+            ("←", self.backward_unit),
+        ):
             for name, matrix in weights.matrices.items():
-                found[arrow + name] = matrix
-        found = {name: ops.transpose(x) for name, x in found.items()}
+                matrices[arrow + name] = matrix
+        matrices = {name: ops.transpose(x) for name, x in matrices.items()}
         return {
-            **found,
+            **matrices,
             "v_a": ops.convert_to_tensor(self.attention.score_kernel),
         }
 
@@ -167,8 +168,10 @@ class RNNSearch(Seq2Seq):
         mask = ops.not_equal(source, 0)
         x = self.source_embedding(source)  # (B, S, m)
         x = self.dropout_layer(x, training=training)
-        ahead = gated_states(x, mask, self.forward)  # (B, S, n)
-        back = gated_states(ops.flip(x, 1), ops.flip(mask, 1), self.backward)
+        ahead = gated_states(x, mask, self.forward_unit)  # (B, S, n)
+        back = gated_states(
+            ops.flip(x, 1), ops.flip(mask, 1), self.backward_unit
+        )
         annotations = ops.concatenate([ahead, ops.flip(back, 1)], axis=-1)
         return annotations, back[:, -1], mask
 

@@ -7,7 +7,7 @@ step. Training uses `call`; decoding uses the step protocol, `start` and
 
 from d2l_attention._checks import check_dict, check_positive, check_rate
 from d2l_attention.layers.loops import scan_states
-from d2l_attention.models.recurrent import GRUWeights, gru, gru_step
+from d2l_attention.models.recurrent import GRUParameters, gru, gru_step
 import keras
 from keras import ops
 
@@ -95,7 +95,7 @@ class Seq2Seq(keras.Model):
         """Read one target token `(B,)`, and predict the next.
 
         Returns:
-            Logits `(B, target_vocab_size)`, and the state behind the token.
+            Logits `(B, target_vocab_size)`, and the state after the token.
         """
         raise NotImplementedError
 
@@ -216,7 +216,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         memory, state = self.encode(inputs["source"], training)
         embedded = self.target_embedding(inputs["target"])  # (B, T, M)
         embedded = self.dropout_layer(embedded, training=training)
-        cells = [GRUWeights.of(cell) for cell in self.decoder_cells]
+        cells = [GRUParameters.of(cell) for cell in self.decoder_cells]
         states = scan_states(
             lambda state, x: self.advance(x, state, memory, cells),
             state,
@@ -239,7 +239,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         state = dict(state)
         memory = state.pop("memory")
         embedded = self.target_embedding(token)  # (B, M)
-        cells = [GRUWeights.of(cell) for cell in self.decoder_cells]
+        cells = [GRUParameters.of(cell) for cell in self.decoder_cells]
         state = self.advance(embedded, state, memory, cells)
         logits = self.output_layer(state["hidden"][-1])  # (B, vocab_size)
         return logits, {"memory": memory, **state}

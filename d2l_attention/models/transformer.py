@@ -56,7 +56,7 @@ class TransformerStack(QueryLayer):
             )
             for i in range(self.num_layers)
         ]
-        self.norm = None  # behind the last block, whose sum it normalizes
+        self.norm = None  # after the last block, whose sum it normalizes
         if normalize_first:
             self.norm = keras.layers.LayerNormalization(
                 epsilon=epsilon, name="norm", **policy

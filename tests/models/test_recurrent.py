@@ -1,5 +1,5 @@
 from contract import draw, to_numpy
-from d2l_attention.models.recurrent import GRUWeights, gru, gru_step
+from d2l_attention.models.recurrent import GRUParameters, gru, gru_step
 import keras
 from keras import ops
 import numpy as np
@@ -16,7 +16,7 @@ def make_cell(units=5, inputs=3):
 
 def test_a_step_equals_the_equations_in_numpy():
     cell = make_cell()
-    weights = GRUWeights.of(cell)
+    weights = GRUParameters.of(cell)
     x, h = draw(2, 3), draw(2, 5)
     kernel, recurrent, (bias, recurrent_bias) = (
         w.astype("float64") for w in cell.get_weights()
@@ -33,7 +33,7 @@ def test_a_step_equals_the_equations_in_numpy():
 
 def test_a_step_equals_the_cell_of_keras():
     cell = make_cell()
-    weights = GRUWeights.of(cell)
+    weights = GRUParameters.of(cell)
     x, h = draw(2, 3), draw(2, 5)
     np.testing.assert_allclose(
         to_numpy(gru_step(weights.project(x), h, weights)),

@@ -2,7 +2,7 @@
 
 from contract import draw, to_numpy
 from d2l_attention import RNNSearch
-from d2l_attention.models.recurrent import GatedWeights, gated_step
+from d2l_attention.models.recurrent import GatedUnit, gated_step
 import keras
 from keras import ops
 import numpy as np
@@ -96,7 +96,7 @@ def test_it_equals_a_loop_written_from_the_equations(sentence):
 
 
 def test_a_gated_step_is_that_of_keras_with_its_z_turned_round():
-    weights = GatedWeights(N, {"W": M})
+    weights = GatedUnit(N, {"W": M})
     weights.build()
     x, s = draw(2, M), draw(2, N)
     ours = gated_step(
