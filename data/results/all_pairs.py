@@ -22,7 +22,7 @@ import csv
 from pathlib import Path
 import sys
 
-from d2l_attention.train.results import held_out_pairs, load_run, score
+from d2l_attention.translator.results import held_out_pairs, load_run, score
 
 
 def main():

@@ -22,14 +22,12 @@ import tempfile
 import time
 
 from d2l_attention import PositionalEncoding
-from d2l_attention.metrics import bleu, chrf
-from d2l_attention.train import loop
-from d2l_attention.train.corpus import Corpus
-from d2l_attention.train.epochs import points
-from d2l_attention.train.run_folder import RunFolder
-from d2l_attention.train.settings import DEFAULT_LAYERS, Settings
-from d2l_attention.train.trainer import Trainer
-from d2l_attention.translator import Translator
+from d2l_attention.translator import Translator, bleu, chrf, loop
+from d2l_attention.translator.corpus import Corpus
+from d2l_attention.translator.epochs import points
+from d2l_attention.translator.run_folder import RunFolder
+from d2l_attention.translator.settings import DEFAULT_LAYERS, Settings
+from d2l_attention.translator.trainer import Trainer
 import keras
 from keras import ops
 import numpy as np

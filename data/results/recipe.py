@@ -17,11 +17,15 @@ from pathlib import Path
 import subprocess
 import sys
 
-from d2l_attention.train.epochs import final_weights
-from d2l_attention.train.results import held_out_pairs, make_translator, score
-from d2l_attention.train.run_folder import RunFolder
-from d2l_attention.train.settings import load_settings
-from d2l_attention.translator import load_vectorizers
+from d2l_attention.translator.epochs import final_weights
+from d2l_attention.translator.results import (
+    held_out_pairs,
+    make_translator,
+    score,
+)
+from d2l_attention.translator.run_folder import RunFolder
+from d2l_attention.translator.settings import load_settings
+from d2l_attention.translator.translator import load_vectorizers
 
 OPTIONS = {
     "num-pairs": 30000,

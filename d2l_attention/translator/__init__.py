@@ -1,0 +1,20 @@
+"""A translator: its training, its scores, and `python -m d2l_attention`."""
+
+from d2l_attention.translator.scores import (
+    Score,
+    bleu,
+    chrf,
+    paired_bootstrap,
+    signatures,
+)
+from d2l_attention.translator.translator import Translator, load_translator
+
+__all__ = [
+    "Score",
+    "Translator",
+    "bleu",
+    "chrf",
+    "load_translator",
+    "paired_bootstrap",
+    "signatures",
+]
