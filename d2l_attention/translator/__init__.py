@@ -1,5 +1,6 @@
 """A translator: its training, its scores, and `python -m d2l_attention`."""
 
+from d2l_attention.translator.run import load_translator
 from d2l_attention.translator.scores import (
     Score,
     bleu,
@@ -7,7 +8,7 @@ from d2l_attention.translator.scores import (
     paired_bootstrap,
     signatures,
 )
-from d2l_attention.translator.translator import Translator, load_translator
+from d2l_attention.translator.translator import Translator
 
 __all__ = [
     "Score",

@@ -7,20 +7,16 @@ from pathlib import Path
 import sys
 import tomllib
 
-from d2l_attention.translator.results import load_run
-from d2l_attention.translator.run_folder import (
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import (
     TEXTS,
     RunError,
-    RunFolder,
-    changed_texts,
-)
-from d2l_attention.translator.settings import (
     Settings,
     add_arguments,
-    load_settings,
+    changed_texts,
 )
 
-# What the weights of a model fit; the vocabularies come with them.
+# What the parameters of a model fit; the vocabularies come with them.
 OF_THE_MODEL = (
     "model",
     "dim",
@@ -59,15 +55,15 @@ def file_options(path):
     Raises:
         RunError: If the file cannot be read, or holds another name.
     """
-    found, names = _read(path), [x.name for x in dataclasses.fields(Settings)]
-    if unknown := sorted({*found} - {*names, *TEXTS.values()}):
+    values, names = _read(path), [x.name for x in dataclasses.fields(Settings)]
+    if unknown := sorted({*values} - {*names, *TEXTS.values()}):
         raise RunError(
             f"{path} holds what is no setting: {', '.join(unknown)}. "
             f"The settings are {', '.join(names)}."
         )
     parser = _Parser(prog=str(path))
     add_arguments(parser)
-    options = _options({x: found[x] for x in names if x in found})
+    options = _options({x: values[x] for x in names if x in values})
     parser.parse_args(options)
     return options
 
@@ -80,8 +76,8 @@ def warn_of_other_text(path, identity):
             and then there is nothing to tell.
         identity: Dict, `Settings.identity()` of the run that begins.
     """
-    found = {**identity, **_read(path)}
-    for text in changed_texts(found, identity):
+    before = {**identity, **_read(path)}
+    for text in changed_texts(before, identity):
         print(
             f"Since {path} was written, {text} has changed, so this is "
             "another run.",
@@ -95,21 +91,21 @@ def _read(path):
     if path.suffix not in readers:
         raise RunError(f"Settings are a .toml or .json file. Received: {path}")
     try:
-        found = readers[path.suffix](path.read_text(encoding="utf-8-sig"))
+        values = readers[path.suffix](path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise RunError(f"Could not read {path}: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise RunError(f"{path} must hold names and values.")
-    found = {name.replace("-", "_"): value for name, value in found.items()}
+    values = {name.replace("-", "_"): value for name, value in values.items()}
     for field in dataclasses.fields(Settings):
-        value = found.get(field.name)
+        value = values.get(field.name)
         is_switch = isinstance(field.default, bool)
         if is_switch and not isinstance(value, bool | None):
             raise RunError(
                 f"{path}: {field.name} must be true or false. Received: "
                 f"{value!r}"
             )
-    return found
+    return values
 
 
 class _Parser(argparse.ArgumentParser):
@@ -137,19 +133,18 @@ def run_options(run, resume_from):
             "--resume-from names another folder than that of the new run. "
             f"Received twice: {run}. An interrupted run goes on without it."
         )
-    folder = RunFolder(run)
-    if not (folder.path / "settings.json").exists():
-        folder = RunFolder(resume_from)
-    found = {**vars(_settings(folder)), "resume_from": None}
-    return _options(found)
+    source = Run(run)
+    if not (source.path / "settings.json").exists():
+        source = Run(resume_from)
+    return _options({**vars(_settings(source)), "resume_from": None})
 
 
-def load_beginning(settings, folder, verbose=0):
+def load_beginning(settings, run, verbose=0):
     """The translator to begin with, unless the run has a checkpoint.
 
     Args:
         settings: `Settings`.
-        folder: `RunFolder` of the new run.
+        run: The new `Run`.
         verbose: 1 prints what was loaded, and warns if the splits differ.
 
     Returns:
@@ -159,9 +154,10 @@ def load_beginning(settings, folder, verbose=0):
         RunError: If there is no such run, if its model is another, or if it
             has no checkpoint.
     """
-    if settings.resume_from is None or (folder.path / "checkpoint").exists():
+    if settings.resume_from is None or (run.path / "checkpoint").exists():
         return None
-    there = _settings(RunFolder(settings.resume_from))
+    beginning = Run(settings.resume_from)
+    there = _settings(beginning)
     differ = [
         f"{name}={getattr(settings, name)} here, {getattr(there, name)} there"
         for name in OF_THE_MODEL
@@ -173,7 +169,7 @@ def load_beginning(settings, folder, verbose=0):
             f"are its own: {'; '.join(differ)}."
         )
     try:
-        translator, what = load_run(settings.resume_from)
+        translator, what = beginning.load()
     except ValueError as error:
         raise RunError(str(error)) from error
     if verbose:
@@ -197,17 +193,17 @@ def _warn_of_other_splits(settings, there):
         )
 
 
-def _settings(folder):
+def _settings(run):
     try:
-        return load_settings(folder)
+        return run.load_settings()
     except ValueError as error:
         raise RunError(str(error)) from error
 
 
-def _options(found):
+def _options(values):
     """Names and values as options; a value of None is left to its default."""
     options = []
-    for name, value in found.items():
+    for name, value in values.items():
         option = name.replace("_", "-")
         if isinstance(value, bool):
             options.append(f"--{option}" if value else f"--no-{option}")

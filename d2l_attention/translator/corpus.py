@@ -8,8 +8,7 @@ from d2l_attention.datasets import (
     tokenize,
 )
 from d2l_attention.datasets.pairs import Pairs
-from d2l_attention.translator.run_folder import RunError
-from d2l_attention.translator.translator import load_vectorizers
+from d2l_attention.translator.settings import RunError
 import numpy as np
 
 UNKNOWN = 1  # the id of `[UNK]`
@@ -39,9 +38,9 @@ class Corpus:
 
     Args:
         settings: `Settings`.
-        folder: `RunFolder` with the vocabularies of the run, or None.
+        run: `Run` that may have vocabularies, or None.
         vectorizers: Pair of the vectorizers to use; None takes those of the
-            folder, or makes new ones.
+            run, or makes new ones.
         verbose: 1 prints what was read, and what the vocabularies hold.
 
     Raises:
@@ -49,9 +48,9 @@ class Corpus:
         RunError: If the training pairs do not fill one batch.
     """
 
-    def __init__(self, settings, folder=None, vectorizers=None, verbose=0):
+    def __init__(self, settings, run=None, vectorizers=None, verbose=0):
         self.pairs = read_splits(settings, verbose)
-        self.vectorizers = vectorizers or self._vectorizers(settings, folder)
+        self.vectorizers = vectorizers or self._vectorizers(settings, run)
         if settings.subwords:
             self.pairs = self._without_long(settings.longest(), verbose)
         self.train, self.validation = (
@@ -71,17 +70,17 @@ class Corpus:
                 f"{1 << number.bit_length() - 1}, or more pairs."
             )
 
-    def _vectorizers(self, settings, folder):
-        """Those that the run has kept, or newly made ones."""
+    def _vectorizers(self, settings, run):
+        """Those of the run, or newly made ones."""
         size, train = settings.vocab_size, self.pairs.train
         if settings.subwords and size:
             raise RunError(
                 "--vocab-size limits words, and --subwords pieces of words. "
                 f"Give only one. Received: {size} and {settings.subwords}"
             )
-        if folder and (settings.subwords or settings.resume_from):
+        if run and (settings.subwords or settings.resume_from):
             try:
-                return load_vectorizers(folder.path, vars(settings))[0]
+                return run.load_vectorizers(settings.subwords)
             except FileNotFoundError:  # a new run
                 pass
         if settings.subwords:
@@ -123,7 +122,7 @@ class Corpus:
 
         Args:
             first: Int, the first step.
-            last: Int, the step behind the last.
+            last: Int, the step after the last.
 
         Yields:
             The step, and the int32 arrays `(batch_size, max_length)` of

@@ -1,6 +1,9 @@
 """Score translations: BLEU and chrF, computed by sacrebleu."""
 
+import sys
 from typing import NamedTuple
+
+from d2l_attention.datasets.files import normalize
 
 
 class Score(NamedTuple):
@@ -110,6 +113,51 @@ def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
     )
     _, results = test()
     return results["BLEU"][1].p_value
+
+
+def score(translator, pairs, beam=1, length_penalty=1.0):
+    """Translate the sources of pairs, and compare with their targets.
+
+    BLEU and chrF are those of normalized text, so that the scores of words
+    and of subwords can be compared.
+
+    Args:
+        translator: `Translator`.
+        pairs: List of N pairs `(source, target)`.
+        beam: Positive int, width of the beam; 1 is greedy search.
+        length_penalty: Float, as in `BeamDecoder`.
+
+    Returns:
+        List of N str, the translations; and a dict of the scores with their
+        95 % intervals, of how they were searched, and of sacrebleu's
+        signatures.
+    """
+    sources, references = zip(*pairs, strict=True)
+    _warn_of_unknown(translator, sources)
+    translations = translator.translate(
+        sources, beam, length_penalty=length_penalty
+    )
+    sides = [[normalize(x) for x in y] for y in (translations, references)]
+    scores = {"sentences": len(translations), "beam": beam}
+    if beam > 1:
+        scores["length_penalty"] = length_penalty
+    for name, metric in (("bleu", bleu), ("chrf", chrf)):
+        scores[name] = {
+            key: float(value) for key, value in metric(*sides)._asdict().items()
+        }
+    return translations, {**scores, "signatures": signatures()}
+
+
+def _warn_of_unknown(translator, sources):
+    """Say so where the model knows less than half of what it is to read."""
+    number = sum(len(translator.tokens(text)) for text in sources)
+    unknown = sum(len(translator.unknown_tokens(text)) for text in sources)
+    if unknown > number / 2:
+        print(
+            f"The model does not know {unknown:,} of the {number:,} words that "
+            "it is to translate. Are the two languages in the wrong order?",
+            file=sys.stderr,
+        )
 
 
 def _make_chrf():

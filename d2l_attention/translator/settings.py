@@ -11,7 +11,6 @@ from d2l_attention.datasets.subwords import PIECES_PER_TOKEN
 from d2l_attention.models.bahdanau import BahdanauSeq2Seq
 from d2l_attention.models.rnnsearch import RNNSearch
 from d2l_attention.models.transformer import Transformer
-from d2l_attention.translator.run_folder import RunError
 
 MODELS = {
     "bahdanau": BahdanauSeq2Seq,
@@ -21,6 +20,12 @@ MODELS = {
 DEFAULT_LAYERS = {"bahdanau": 1, "rnnsearch": 1, "transformer": 2}
 MIXED_PRECISION = ("float16", "bfloat16")
 FINAL = ("last", "best", "average")
+# The paths among the settings, and the checksums, which are compared instead.
+TEXTS = {"corpus": "corpus_sha256", "test_corpus": "test_corpus_sha256"}
+
+
+class RunError(Exception):
+    """A run cannot begin, go on or be read. Nothing was overwritten."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,24 +270,29 @@ def add_arguments(parser):
         parser.add_argument(option, **kind)
 
 
-def from_arguments(arguments):
-    """The `Settings` among the parsed arguments."""
-    names = [field.name for field in dataclasses.fields(Settings)]
-    return Settings(**{name: getattr(arguments, name) for name in names})
-
-
-def load_settings(folder):
-    """The `Settings` of a run.
-
-    Args:
-        folder: `RunFolder`.
+def settings_of(values):
+    """The `Settings` among the names and values of a dict.
 
     Raises:
-        ValueError: If it holds no settings of a run.
+        KeyError: If a setting is missing.
     """
-    try:
-        found = folder.read_json("settings.json")
-        names = [field.name for field in dataclasses.fields(Settings)]
-        return Settings(**{name: found[name] for name in names})
-    except (RunError, KeyError, TypeError) as error:
-        raise ValueError(f"{folder.path} is no run folder: {error}") from error
+    names = [field.name for field in dataclasses.fields(Settings)]
+    return Settings(**{name: values[name] for name in names})
+
+
+def changed_texts(before, now):
+    """The files whose path is the same in two settings, but not their text.
+
+    Args:
+        before: Dict, `Settings.identity()` when a run began.
+        now: Dict, the same of today.
+
+    Returns:
+        List of str, their names.
+    """
+    return [
+        files.named(now[name] or "the shipped corpus")
+        for name, checksum in TEXTS.items()
+        if before.get(checksum) != now.get(checksum)
+        and before.get(name) == now[name]
+    ]

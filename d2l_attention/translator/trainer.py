@@ -9,27 +9,14 @@ order within a part, so a worker computes its part in groups of sentences that
 are about as long: they have little padding.
 """
 
-import re
-
 from d2l_attention._quiet import hold_stderr
-from d2l_attention.translator.run_folder import RunError
+from d2l_attention.translator.run import by_name
+from d2l_attention.translator.settings import RunError
 import keras
 import numpy as np
 import tensorflow as tf
 
 GROUP = 32  # sentences; smaller groups have less padding, but cost more
-
-
-def by_name(variables):
-    """Dict of name to variable, in the same order.
-
-    The names lack the numbers that Keras adds to the second model of a
-    process. So another process finds the same names.
-    """
-    return {
-        f"{i} {re.sub(r'_[0-9]+(?=[_/]|$)', '', v.path)}": v
-        for i, v in enumerate(variables)
-    }
 
 
 class Trainer:
@@ -102,9 +89,9 @@ class Trainer:
         """
         variables = self.variables()
         shapes = {name: tuple(x.shape) for name, x in variables.items()}
-        found = {name: tuple(x.shape) for name, x in arrays.items()}
-        if shapes != found:
-            differ = {*shapes.items()} ^ {*found.items()}
+        saved = {name: tuple(x.shape) for name, x in arrays.items()}
+        if shapes != saved:
+            differ = {*shapes.items()} ^ {*saved.items()}
             raise RunError(
                 "The checkpoint is of another model: "
                 f"{', '.join(sorted({name for name, _ in differ})[:4])} …"
@@ -113,7 +100,7 @@ class Trainer:
             variable.assign(arrays[name])
 
     def begin_with(self, model):
-        """Take the weights of a model of the same sizes."""
+        """Take the parameters of a model of the same sizes."""
         for variable, value in zip(
             self.model.trainable_variables,
             model.trainable_variables,
@@ -150,9 +137,9 @@ class Trainer:
             return tuple(map(tf.constant, (s, t[:, :-1], t[:, 1:])))
 
         parts = self.strategy.experimental_distribute_values_from_function(part)
-        told = tf.constant(float(self.told_to_leave))
-        loss, told = self._step(parts, tf.constant(tokens), told)
-        self.leaving = bool(told > 0)
+        leave = tf.constant(float(self.told_to_leave))
+        loss, number = self._step(parts, tf.constant(tokens), leave)
+        self.leaving = bool(number > 0)
         return float(loss)
 
     def _groups(self, *part):
@@ -161,7 +148,7 @@ class Trainer:
         return [self._trim(*group) for group in zip(*columns, strict=True)]
 
     def _trim(self, source, target, labels):
-        """Without the columns behind the longest sentence."""
+        """Without the columns after the longest sentence."""
 
         def width(ids):
             longest = tf.reduce_max(tf.math.count_nonzero(ids, axis=1))
@@ -191,19 +178,19 @@ class Trainer:
         gradients = tape.gradient(scaled, variables)
         return loss, [tf.convert_to_tensor(x) for x in gradients]
 
-    def _step_of_all(self, parts, tokens, told):
+    def _step_of_all(self, parts, tokens, leave):
         def of_replica(part):
             loss, gradients = self._gradients(self._groups(*part), tokens)
             context = tf.distribute.get_replica_context()
-            here = tf.identity(told)  # on the device of this replica
+            here = tf.identity(leave)  # on the device of this replica
             return context.all_reduce("SUM", [loss, here, *gradients])
 
         sums = self.strategy.run(of_replica, args=(parts,))
         local = self.strategy.experimental_local_results
-        loss, told, *gradients = [local(x)[0] for x in sums]
+        loss, number, *gradients = [local(x)[0] for x in sums]
         # The optimizer clips the gradient of the whole batch.
         self.optimizer.apply(gradients, self.model.trainable_variables)
-        return loss, told
+        return loss, number
 
     def validation_loss(self, batch_size=250):
         """The mean loss of a token of the validation split, a float."""

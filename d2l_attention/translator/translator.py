@@ -1,28 +1,16 @@
 """Translate texts with a trained model and its vocabularies."""
 
-import json
-from pathlib import Path
-import zipfile
-
 from d2l_attention._atomic import write_whole
 from d2l_attention.datasets import (
     END,
     START,
     ids_to_text,
-    make_vectorizer,
     text_to_ids,
     tokenize,
 )
-from d2l_attention.datasets.subwords import (
-    PIECES_PER_TOKEN,
-    SUBWORD_FILES,
-    SubwordVectorizer,
-)
+from d2l_attention.datasets.subwords import SubwordVectorizer
 from d2l_attention.decoding import BeamDecoder, GreedyDecoder
-import keras
 import numpy as np
-
-WORD_FILES = ("source_vocabulary.txt", "target_vocabulary.txt")
 
 
 class Translator:
@@ -226,75 +214,3 @@ def draw(translator, text, translation, path):
         return
     ax = plot_alignment(weights, **tokens)
     write_whole(path, to_png(ax.figure, dpi=150))
-
-
-def load_translator(folder):
-    """Load the `Translator` of a finished run.
-
-    Args:
-        folder: Path of a folder with `settings.json`, `model.keras` and the
-            vocabularies, as the command `train` writes them.
-
-    Returns:
-        `Translator`.
-
-    Raises:
-        ValueError: If the folder is no run folder, if the run has not
-            finished, or if a file is damaged.
-    """
-    folder = Path(folder)
-    try:
-        settings = (folder / "settings.json").read_bytes()
-    except OSError as error:
-        raise ValueError(f"{folder} is no run folder: {error}") from error
-    if not (folder / "model.keras").exists():
-        raise ValueError(f"{folder} has no trained model yet.")
-    if not zipfile.is_zipfile(folder / "model.keras"):
-        raise ValueError(f"{folder} is damaged: model.keras was cut short.")
-    try:
-        vectorizers, max_length = load_vectorizers(folder, json.loads(settings))
-        model = keras.saving.load_model(folder / "model.keras", compile=False)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise ValueError(f"{folder} is damaged: {error}") from error
-    found = [v.vocabulary_size() for v in vectorizers]
-    sizes = [model.source_vocab_size, model.target_vocab_size]
-    if found != sizes:
-        raise ValueError(
-            f"{folder} is damaged: its vocabularies have {found} ids, its "
-            f"model {sizes}."
-        )
-    return Translator(model, vectorizers, max_length)
-
-
-def load_vectorizers(folder, settings):
-    """The vectorizers of a run.
-
-    Args:
-        folder: `pathlib.Path` of the run.
-        settings: Dict, what `settings.json` holds.
-
-    Returns:
-        Two vectorizers, and the length of the longest source in tokens.
-
-    Raises:
-        OSError, ValueError, KeyError, TypeError: If a file or a setting is
-            missing or damaged.
-    """
-    max_length = settings["max_length"]
-    if settings.get("subwords"):
-        pieces = [(folder / name).read_bytes() for name in SUBWORD_FILES]
-        vectorizers = [SubwordVectorizer(model) for model in pieces]
-        return vectorizers, PIECES_PER_TOKEN * max_length
-    words = [_lines(folder / name) for name in WORD_FILES]
-    return [make_vectorizer(tokens) for tokens in words], max_length
-
-
-def _lines(path):
-    """The words of a vocabulary, one a line."""
-    return path.read_text(encoding="utf-8").split("\n")

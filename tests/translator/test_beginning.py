@@ -10,9 +10,8 @@ from d2l_attention.translator.beginning import file_options, load_beginning
 from d2l_attention.translator.commands.evaluate import main as evaluate
 from d2l_attention.translator.commands.train import main as train
 from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.results import held_out_pairs
-from d2l_attention.translator.run_folder import RunError, RunFolder
-from d2l_attention.translator.settings import Settings, load_settings
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import RunError, Settings
 import numpy as np
 import pytest
 
@@ -65,8 +64,8 @@ def test_it_goes_on_when_the_first_run_is_gone(finished, tmp_path, capsys):
     before = (run / "history.csv").read_bytes()
     for name in ("model.keras", "translations.csv"):
         (run / name).unlink()
-    pairs = held_out_pairs(run)  # of the corpus
-    assert pairs == held_out_pairs(finished)
+    pairs = Run(run).held_out_pairs()  # of the corpus
+    assert pairs == Run(finished).held_out_pairs()
     capsys.readouterr()
     assert train(words) == 0
     assert "is finished: it has 22 steps" in capsys.readouterr().out
@@ -87,9 +86,9 @@ def test_pieces_are_those_of_the_first_run(command, tmp_path):
     assert train(words) == 0
     for name in ("source_subwords.model", "target_subwords.model"):
         assert (run / name).read_bytes() == (first / name).read_bytes()
-    settings = load_settings(RunFolder(run))
+    settings = Run(run).load_settings()
     assert settings.subwords == 400 and settings.corpus == str(corpus)
-    again = Corpus(settings, RunFolder(run)).vectorizers[0]
+    again = Corpus(settings, Run(run)).vectorizers[0]
     assert again.model == (first / "source_subwords.model").read_bytes()
 
 
@@ -98,7 +97,7 @@ def test_a_run_that_has_not_finished_will_do(finished, tmp_path, capsys):
     shutil.copytree(finished, first)
     (first / "model.keras").unlink()
     settings = Settings(**{**without_checksums(first), "resume_from": first})
-    folder = RunFolder(tmp_path / "more")
+    folder = Run(tmp_path / "more")
     found = load_beginning(settings, folder, verbose=1)
     assert "the checkpoint of step 44" in capsys.readouterr().out
     for a, b in zip(
@@ -245,8 +244,8 @@ def on_a_file(command, runs):
 
 
 def trained_pairs(run, number):
-    settings = load_settings(RunFolder(run))
-    return Corpus(settings, RunFolder(run)).pairs.train[:number]
+    settings = Run(run).load_settings()
+    return Corpus(settings, Run(run)).pairs.train[:number]
 
 
 def test_evaluating_what_was_trained_on_is_told(on_a_file, tmp_path, capsys):

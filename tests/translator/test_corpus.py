@@ -2,8 +2,7 @@
 
 from d2l_attention.datasets import DataError
 from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.run_folder import RunError
-from d2l_attention.translator.settings import Settings
+from d2l_attention.translator.settings import RunError, Settings
 import pytest
 
 

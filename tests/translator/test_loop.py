@@ -9,10 +9,8 @@ import sys
 from d2l_attention.datasets import SubwordVectorizer, tokenize
 from d2l_attention.translator import Translator, loop
 from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.epochs import final_weights
-from d2l_attention.translator.results import write_vocabularies
-from d2l_attention.translator.run_folder import RunError, RunFolder
-from d2l_attention.translator.settings import Settings
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import RunError, Settings
 from d2l_attention.translator.trainer import (
     Trainer,
     _by_length,
@@ -129,16 +127,16 @@ def test_groups_are_alike_and_not_small(changed, number, corpus):
 
 def test_pieces_are_those_that_the_run_has_kept(corpus, tmp_path, capsys):
     settings = dataclasses.replace(SETTINGS, subwords=500)
-    first, folder = Corpus(settings), RunFolder(tmp_path)
-    again = Corpus(settings, folder)  # the folder is empty
+    first, run = Corpus(settings), Run(tmp_path)
+    again = Corpus(settings, run)  # the folder is empty
     for one, other in zip(first.train, again.train, strict=True):
         np.testing.assert_array_equal(one, other)
     assert first.vectorizers[0].vocabulary_size() == 500
     assert first.train[0].shape[1] == 2 * settings.max_length
     texts = [source for source, _ in first.pairs.train]
     kept = [SubwordVectorizer.learn(texts, n) for n in (320, 330)]
-    write_vocabularies(folder, kept)
-    others = Corpus(settings, folder, verbose=1)
+    run.write_vocabularies(kept)
+    others = Corpus(settings, run, verbose=1)
     sizes = [v.vocabulary_size() for v in others.vectorizers]
     assert sizes == [320, 330]
     shown = capsys.readouterr().out
@@ -232,13 +230,13 @@ def test_a_step_is_the_mean_loss_of_a_token(corpus):
 
 @pytest.mark.parametrize("changed", [{}, {"model": "bahdanau"}, {"xla": True}])
 def test_a_checkpoint_goes_on_bit_for_bit(changed, corpus, tmp_path):
-    folder, calm = RunFolder(tmp_path), make(corpus, **changed)
+    run, calm = Run(tmp_path), make(corpus, **changed)
     expected = steps(calm, corpus, 0, 5)
     arrays = {k: v.numpy() for k, v in calm.variables().items()}
-    folder.save_checkpoint(arrays, {})
+    run.save_checkpoint(arrays, {})
     expected += steps(calm, corpus, 5, 8)
     again = make(corpus, **changed)
-    again.restore(folder.load_checkpoint()[0])
+    again.restore(run.load_checkpoint()[0])
     assert steps(again, corpus, 5, 8) == expected[5:]
     assert len(set(expected)) == 8
 
@@ -294,7 +292,7 @@ def test_an_error_begins_on_a_line_of_its_own(
     with pytest.raises(RunError, match="loss=nan") as raised:
         loop.train(
             trainer,
-            RunFolder(tmp_path),
+            Run(tmp_path),
             chief=True,
             checkpoint_every=9,
             log_every=1,
@@ -313,7 +311,7 @@ def test_a_warm_up_that_is_longer_than_the_training_is_told(
     trainer.step = lambda *_: 1.0
     loop.train(
         trainer,
-        RunFolder(tmp_path),
+        Run(tmp_path),
         chief=True,
         checkpoint_every=99,
         log_every=50,
@@ -329,7 +327,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
     every, corpus, tmp_path
 ):
     """The weights break in step 5, and step 6 is the first to notice."""
-    folder, trainer = RunFolder(tmp_path), make(corpus, dropout=0.0)
+    run, trainer = Run(tmp_path), make(corpus, dropout=0.0)
     real_step, number = trainer.step, 0
 
     def step(source, target):
@@ -345,13 +343,13 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
     message = "step 6.*Received: loss=nan.*lower --learning-rate"
     with pytest.raises(RunError, match=message) as raised:
         loop.train(
-            trainer, folder, chief=True, checkpoint_every=every, log_every=1
+            trainer, run, chief=True, checkpoint_every=every, log_every=1
         )
     if every > 5:
-        assert folder.load_checkpoint() is None
+        assert run.load_checkpoint() is None
         assert "no checkpoint" in str(raised.value)
         return
-    arrays, position = folder.load_checkpoint()
+    arrays, position = run.load_checkpoint()
     assert position["step"] == 3
     assert "of step 3 is kept" in str(raised.value)
     assert all(np.isfinite(x).all() for x in arrays.values())
@@ -359,7 +357,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
 
 def test_weights_that_are_no_numbers_are_not_saved(corpus, tmp_path):
     """They break in the very step after which a checkpoint is due."""
-    folder, trainer = RunFolder(tmp_path), make(corpus, dropout=0.0)
+    run, trainer = Run(tmp_path), make(corpus, dropout=0.0)
     real_step, number = trainer.step, 0
 
     def step(source, target):
@@ -373,17 +371,15 @@ def test_weights_that_are_no_numbers_are_not_saved(corpus, tmp_path):
 
     trainer.step = step
     with pytest.raises(RunError, match="after step 6.*of step 3 is kept"):
-        loop.train(trainer, folder, chief=True, checkpoint_every=3, log_every=1)
-    assert folder.load_checkpoint()[1]["step"] == 3
+        loop.train(trainer, run, chief=True, checkpoint_every=3, log_every=1)
+    assert run.load_checkpoint()[1]["step"] == 3
 
 
 def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
-    folder, trainer = RunFolder(tmp_path), make(corpus)
-    told = loop.train(
-        trainer, folder, chief=True, checkpoint_every=4, log_every=3
-    )
+    run, trainer = Run(tmp_path), make(corpus)
+    told = loop.train(trainer, run, chief=True, checkpoint_every=4, log_every=3)
     last = 2 * corpus.steps_per_epoch
-    _, position = folder.load_checkpoint()
+    _, position = run.load_checkpoint()
     assert position["step"] == last
     assert position["losses"] == []
     history = position["history"]
@@ -398,7 +394,7 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
     (tmp_path / "history.csv").unlink()
     capsys.readouterr()
     again = loop.train(
-        make(corpus), folder, chief=True, checkpoint_every=4, log_every=3
+        make(corpus), run, chief=True, checkpoint_every=4, log_every=3
     )
     assert f"is finished: it has {last} steps" in capsys.readouterr().out
     assert again == history
@@ -412,9 +408,9 @@ def test_after_an_epoch_it_shows_its_curves_and_translations(
     arguments = {"chief": True, "checkpoint_every": 4, "log_every": 3}
     losses, learned = [], {}
     for samples in (0, 2):
-        trainer, folder = make(corpus), RunFolder(tmp_path / f"{samples}")
-        folder.path.mkdir()
-        history = loop.train(trainer, folder, **arguments, samples=samples)
+        trainer, run = make(corpus), Run(tmp_path / f"{samples}")
+        run.path.mkdir()
+        history = loop.train(trainer, run, **arguments, samples=samples)
         losses.append([row[:5] for row in history])
         learned[samples] = trainer
         shown = capsys.readouterr().out
@@ -443,7 +439,7 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_steps(
     assert per_epoch > 4
     loop.train(
         trainer,
-        RunFolder(tmp_path),
+        Run(tmp_path),
         chief=True,
         checkpoint_every=99,
         log_every=per_epoch - 1,
@@ -464,7 +460,7 @@ def test_the_history_tells_the_learning_rate(corpus, tmp_path):
     trainer.step = step
     history = loop.train(
         trainer,
-        RunFolder(tmp_path),
+        Run(tmp_path),
         chief=True,
         checkpoint_every=99,
         log_every=2,
@@ -484,7 +480,7 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
 ):
     """The validation loss is lowest in epoch 2; two worse ones are enough."""
     options = {"patience": 2, "final": final, "average": 3, "epochs": 9}
-    trainer, folder = make(corpus, **options), RunFolder(tmp_path)
+    trainer, run = make(corpus, **options), Run(tmp_path)
     losses = iter([3.0, 2.0, 2.5, 2.1])
     trainer.validation_loss = lambda: next(losses)
     kernel, after = trainer.model.trainable_variables[0], []
@@ -496,10 +492,10 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
 
     trainer.step = step
     arguments = {"chief": True, "checkpoint_every": 10**6, "log_every": 5}
-    history = loop.train(trainer, folder, **arguments)
+    history = loop.train(trainer, run, **arguments)
     per_epoch = corpus.steps_per_epoch
     assert history[-1][:2] == [4, 4 * per_epoch] and len(after) == 4 * per_epoch
-    weights, where = final_weights(folder, trainer.settings, history)
+    weights, where = run.final_parameters(trainer.settings)
     expected = [after[i * per_epoch - 1] for i in epochs]
     names = by_name(trainer.model.variables)
     (name,) = (name for name, x in names.items() if x is kernel)
@@ -513,7 +509,7 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
     assert files == [f"epoch_000{i}" for i in (2, 3, 4)]
     again = make(corpus, **options)
     again.step = None  # is not called
-    assert loop.train(again, folder, **arguments) == history
+    assert loop.train(again, run, **arguments) == history
     (tmp_path / f"epoch_000{epochs[0]}").unlink()
     with pytest.raises(RunError, match=f"epoch_000{epochs[0]}.* missing"):
-        final_weights(folder, trainer.settings, history)
+        run.final_parameters(trainer.settings)

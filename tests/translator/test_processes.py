@@ -24,11 +24,10 @@ from d2l_attention.translator.commands.evaluate import main as evaluate
 from d2l_attention.translator.commands.train import main as train
 from d2l_attention.translator.commands.translate import main as translate
 from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.launch import LEFT, free_ports
-from d2l_attention.translator.results import held_out_pairs
-from d2l_attention.translator.run_folder import RunFolder
-from d2l_attention.translator.settings import add_arguments, from_arguments
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import add_arguments, settings_of
 from d2l_attention.translator.trainer import Trainer
+from d2l_attention.translator.workers import LEFT, free_ports
 import numpy as np
 import psutil
 import pytest
@@ -138,7 +137,7 @@ def test_evaluating_a_run_gives_its_scores(finished, tmp_path, capsys):
     moved = settings.replace('"corpus": null', '"corpus": "nowhere.tsv"')
     (begun / "settings.json").write_text(moved)
     with pytest.raises(DataError, match="There is no file nowhere.tsv"):
-        held_out_pairs(begun)
+        Run(begun).held_out_pairs()
 
 
 def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
@@ -335,7 +334,7 @@ def first_losses(options, steps):
     """What an undisturbed run loses in its first steps, in this process."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     add_arguments(parser)
-    settings = from_arguments(parser.parse_known_args(options)[0])
+    settings = settings_of(vars(parser.parse_known_args(options)[0]))
     corpus = Corpus(settings)
     trainer = Trainer(settings, corpus, tf.distribute.get_strategy())
     return [trainer.step(*ids) for _, ids in corpus.batches(0, steps)]
@@ -494,7 +493,7 @@ def test_a_second_start_in_one_folder_is_refused(
     command, finished, tmp_path, capsys
 ):
     run = shutil.copytree(finished, tmp_path / "run")
-    first = RunFolder(run)
+    first = Run(run)
     first.open(json.loads((run / "settings.json").read_text()))
     (run / ".checkpoint.0.part").touch()  # the first is writing
     assert train(options_of(command(run))) == 2

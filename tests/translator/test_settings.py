@@ -7,7 +7,7 @@ from d2l_attention.translator.settings import (
     MODELS,
     Settings,
     add_arguments,
-    from_arguments,
+    settings_of,
 )
 import pytest
 
@@ -15,7 +15,7 @@ import pytest
 def parse(*arguments):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    return from_arguments(parser.parse_args(arguments))
+    return settings_of(vars(parser.parse_args(arguments)))
 
 
 def test_no_option_is_the_default():

@@ -7,7 +7,7 @@ import functools
 import sys
 
 from d2l_attention._quiet import hold_stderr
-from d2l_attention.translator.run_folder import RunError
+from d2l_attention.translator.settings import RunError
 import keras
 
 
@@ -15,14 +15,14 @@ def errors_in_a_line(main):
     """A command that tells what it cannot use in a line, and returns 2."""
 
     @functools.wraps(main)
-    def told(arguments):
+    def command(arguments):
         try:
             return main(arguments)
         except (OSError, ValueError, RunError) as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 2
 
-    return told
+    return command
 
 
 def add_search_options(parser):

@@ -15,7 +15,7 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.results import load_run
+from d2l_attention.translator.run import Run
 from d2l_attention.translator.settings import at_least
 
 PAGE = Path(__file__).with_name("demo_page")
@@ -60,7 +60,7 @@ def main(arguments):
         )
         return 2
     find_devices()
-    translator, what = load_run(options.run)
+    translator, what = Run(options.run).load()
     try:
         listening = socket.create_server(("127.0.0.1", options.port))
     except OSError as error:
@@ -113,10 +113,13 @@ def make_app(translator, beam=1, length_penalty=1.0):
     def find(text):
         with one_at_a_time:
             unknown = translator.unknown_tokens(text)
-            (found,) = translator.translate(
+            (translation,) = translator.translate(
                 [text], beam, length_penalty=length_penalty
             )
-        return {"translation": found, "unknown": list(dict.fromkeys(unknown))}
+        return {
+            "translation": translation,
+            "unknown": list(dict.fromkeys(unknown)),
+        }
 
     def draw(text, translation):
         with one_at_a_time:

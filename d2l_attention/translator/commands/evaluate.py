@@ -19,16 +19,11 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.results import (
-    held_out_pairs,
-    load_run,
-    score,
-    trained_sources,
-    translations_csv,
-)
-from d2l_attention.translator.run_folder import RunError
+from d2l_attention.translator.run import Run, translations_csv
+from d2l_attention.translator.scores import score
 from d2l_attention.translator.settings import (
     HELP,
+    RunError,
     at_least,
     one_or_two_files,
     two_columns,
@@ -88,20 +83,22 @@ def main(arguments):
         folder = Path(options.translations).absolute().parent
         if not folder.is_dir():
             raise FileNotFoundError(f"There is no folder {folder}.")
-    translator, what = load_run(options.run)
-    pairs = _pairs(translator, options)
+    run = Run(options.run)
+    translator, what = run.load()
+    pairs = _pairs(translator, run, options)
     print(f"Translating {len(pairs):,} with {what}.", file=sys.stderr)
-    found, scores = score(translator, pairs, **search)
+    translations, scores = score(translator, pairs, **search)
     if options.translations:
-        write_whole(options.translations, translations_csv(pairs, found))
+        table = translations_csv(pairs, translations)
+        write_whole(options.translations, table)
     print(json.dumps(scores, indent=2))
     return 0
 
 
-def _pairs(translator, options):
+def _pairs(translator, run, options):
     """The pairs to translate; those that are too long are counted."""
     if options.file is None:
-        return held_out_pairs(options.run)
+        return run.held_out_pairs()
     pairs = read_pairs(
         options.file,
         max_bad_share=options.max_bad_share,
@@ -128,14 +125,14 @@ def _pairs(translator, options):
     if not fit:
         name = named(options.file)
         raise ValueError(f"{name} has no pair that is short enough.")
-    _warn_of_trained(options.run, fit)
+    _warn_of_trained(run, fit)
     return fit
 
 
 def _warn_of_trained(run, pairs):
     """Count the pairs whose source the run has learned."""
     try:
-        trained = trained_sources(run)
+        trained = run.trained_sources()
     except (OSError, ValueError, RunError) as error:
         print(
             f"Whether the run was trained on these pairs is not known: {error}",

@@ -6,15 +6,13 @@ from pathlib import Path
 import shutil
 import tempfile
 
-from d2l_attention.datasets.subwords import SUBWORD_FILES
 from d2l_attention.translator.commands import (
     add_search_options,
     errors_in_a_line,
     find_devices,
     search_options,
 )
-from d2l_attention.translator.results import load_run
-from d2l_attention.translator.translator import WORD_FILES
+from d2l_attention.translator.run import SUBWORD_FILES, WORD_FILES, Run
 import keras
 
 EPILOG = """\
@@ -51,7 +49,7 @@ def main(arguments):
         raise FileExistsError(
             f"{options.folder} is there already. Name a new folder."
         )
-    translator, what = load_run(options.run)
+    translator, what = Run(options.run).load()
     options.folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         dir=options.folder.parent, prefix=f".{options.folder.name}."

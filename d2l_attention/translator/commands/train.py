@@ -12,29 +12,27 @@ from d2l_attention.translator.beginning import (
     run_options,
     warn_of_other_text,
 )
-from d2l_attention.translator.cluster import (
+from d2l_attention.translator.corpus import Corpus
+from d2l_attention.translator.loop import ToldToLeave, train
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import (
+    RunError,
+    add_arguments,
+    at_least,
+    settings_of,
+)
+from d2l_attention.translator.trainer import Trainer
+from d2l_attention.translator.workers import (
+    LEFT,
     LOST,
+    LOST_PEERS,
+    end_with_launcher,
     make_strategy,
     read_cluster,
     reason,
-)
-from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.launch import (
-    LEFT,
-    LOST_PEERS,
-    end_with_launcher,
     run_workers,
     told_to_leave,
 )
-from d2l_attention.translator.loop import ToldToLeave, train
-from d2l_attention.translator.results import write_results, write_vocabularies
-from d2l_attention.translator.run_folder import RunError, RunFolder
-from d2l_attention.translator.settings import (
-    add_arguments,
-    at_least,
-    from_arguments,
-)
-from d2l_attention.translator.trainer import Trainer
 import tensorflow as tf
 
 EPILOG = """\
@@ -92,16 +90,16 @@ def main(arguments):
     except RunError as error:
         print(f"RunError: {error}", file=sys.stderr)
         return 2
-    settings = from_arguments(options)
-    folder = RunFolder(options.run)
+    settings = settings_of(vars(options))
+    run = Run(options.run)
     try:
         identity = _identity(settings)
         if options.settings:
             warn_of_other_text(options.settings, identity)
-        folder.check(identity)
+        run.check(identity)
         addresses, index = read_cluster()
         if options.workers == 1:
-            return _work(settings, identity, folder, options, addresses, index)
+            return _work(settings, identity, run, options, addresses, index)
         if addresses:
             raise RunError(
                 f"--workers={options.workers} starts workers on this machine, "
@@ -127,7 +125,7 @@ def main(arguments):
         )
         return 130
     finally:
-        folder.close()
+        run.close()
 
 
 def _parse(parser, arguments):
@@ -152,7 +150,7 @@ def _identity(settings):
         ) from error
 
 
-def _work(settings, identity, folder, options, addresses, index):
+def _work(settings, identity, run, options, addresses, index):
     """Train as one worker; the exit status."""
     if threads := os.environ.get("D2L_ATTENTION_THREADS"):
         end_with_launcher()
@@ -160,16 +158,16 @@ def _work(settings, identity, folder, options, addresses, index):
     try:
         strategy = make_strategy(addresses, index)
         verbose = int(index == 0)
-        beginning = load_beginning(settings, folder, verbose)
+        beginning = load_beginning(settings, run, verbose)
         vectorizers = beginning and beginning.vectorizers
-        corpus = Corpus(settings, folder, vectorizers, verbose)
+        corpus = Corpus(settings, run, vectorizers, verbose)
         trainer = Trainer(settings, corpus, strategy)
         if beginning:
             trainer.begin_with(beginning.model)
         if index == 0:
-            folder.open(identity)
-            write_vocabularies(folder, corpus.vectorizers)
-        status = _train(trainer, folder, options, index == 0)
+            run.open(identity)
+            run.write_vocabularies(corpus.vectorizers)
+        status = _train(trainer, run, options, index == 0)
         if len(addresses) > 1:  # a worker that left would end the chief
             strategy.reduce("SUM", 1, axis=None)
         return status
@@ -184,7 +182,7 @@ def _work(settings, identity, folder, options, addresses, index):
         return LOST_PEERS
 
 
-def _train(trainer, folder, options, chief):
+def _train(trainer, run, options, chief):
     """Train and write the results, or save where told to leave."""
 
     def leave():
@@ -192,19 +190,18 @@ def _train(trainer, folder, options, chief):
 
     try:
         with told_to_leave(leave):
-            history = train(
+            train(
                 trainer,
-                folder,
+                run,
                 chief=chief,
                 checkpoint_every=options.checkpoint_every,
                 log_every=options.log_every,
                 samples=options.samples,
             )
-    except ToldToLeave as told:
+    except ToldToLeave as left:
         if chief:
-            print(told, file=sys.stderr)
+            print(left, file=sys.stderr)
         return LEFT
     if chief:
-        scores = write_results(folder, trainer, history)
-        print(json.dumps(scores, indent=2))
+        print(json.dumps(run.write_results(trainer), indent=2))
     return 0

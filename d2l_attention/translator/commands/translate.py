@@ -13,7 +13,7 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.results import load_run
+from d2l_attention.translator.run import Run
 from d2l_attention.translator.translator import draw
 
 
@@ -48,14 +48,14 @@ def main(arguments):
         if options.text is None:
             parser.error("--heatmap needs one text on the command line")
     find_devices()
-    translator, _ = load_run(options.run)
+    translator, _ = Run(options.run).load()
     if options.text is None:
         return _translate_lines(translator, search)
     _tell_unknown(translator.unknown_tokens(options.text))
-    (found,) = translator.translate([options.text], **search)
-    print(found)
+    (translation,) = translator.translate([options.text], **search)
+    print(translation)
     if options.heatmap:
-        draw(translator, options.text, found, options.heatmap)
+        draw(translator, options.text, translation, options.heatmap)
     return 0
 
 
@@ -87,11 +87,11 @@ def _translate_lines(translator, search):
             except ValueError as error:
                 print(f"Line {number}: {error}", file=sys.stderr)
                 status = 2
-        found = []
+        translations = []
         if texts:
-            found = translator.translate([*texts.values()], **search)
-        found = dict(zip(texts, found, strict=True))
-        print(*(found.get(i, "") for i in range(len(lines))), sep="\n")
+            translations = translator.translate([*texts.values()], **search)
+        answers = dict(zip(texts, translations, strict=True))
+        print(*(answers.get(i, "") for i in range(len(lines))), sep="\n")
         sys.stdout.flush()
     _tell_unknown(unknown)
     return status
