@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 
+FOLDER = "d2l_attention.translator.commands"
 COMMANDS = {
     "train": "train a translator, with one worker or several",
     "evaluate": "score a run with BLEU and chrF",
@@ -36,7 +37,9 @@ def main(arguments=None):
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…")
     chosen = parser.parse_args(arguments)
     try:
-        command = import_module(f"d2l_attention.commands.{chosen.command}")
+        command = import_module(
+            f"d2l_attention.translator.commands.{chosen.command}"
+        )
         return command.main(chosen.arguments)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)

@@ -18,22 +18,15 @@ FLOORS = {
     "layers": 1,
     "models": 2,
     "translator": 3,
-    "train": 4,
-    "commands": 5,
-    "explorables": 5,
-    "__main__": 6,
+    "explorables": 3,
+    "__main__": 4,
 }
-USERS = {
-    "translator",
-    "train",
-    "commands",
-    "explorables",
-}  # put all of it to use
-SIDE_ROOMS = {"datasets", "metrics", "heatmaps", "notebook"}
+USERS = {"translator", "explorables"}  # put all of it to use
+SIDE_ROOMS = {"datasets", "heatmaps", "notebook"}
 LAZY = {  # heavy, and needed by some readers only
-    "tensorflow": {"datasets", "heatmaps", "layers", "train", "commands"},
+    "tensorflow": {"datasets", "heatmaps", "layers", "translator"},
     "matplotlib": {"heatmaps"},
-    "sacrebleu": {"metrics"},
+    "sacrebleu": {"translator"},
     "pooch": {"datasets"},
     "requests": {"datasets"},
 }

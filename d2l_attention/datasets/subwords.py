@@ -7,7 +7,6 @@ import re
 from d2l_attention.datasets.files import DataError, clean, is_token
 
 START, END = "[start]", "[end]"
-SUBWORD_FILES = ("source_subwords.model", "target_subwords.model")
 PIECES_PER_TOKEN = 2  # how many pieces a sentence may have for each token
 
 

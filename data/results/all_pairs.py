@@ -22,7 +22,8 @@ import csv
 from pathlib import Path
 import sys
 
-from d2l_attention.train.results import held_out_pairs, load_run, score
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.scores import score
 
 
 def main():
@@ -31,8 +32,8 @@ def main():
         (run / name).stat().st_mtime
         for name in ("settings.json", "scores.json")
     )
-    translator, _ = load_run(run)
-    pairs = held_out_pairs(run)
+    translator, _ = Run(run).load()
+    pairs = Run(run).held_out_pairs()
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(
         "parameters,minutes,beam,"

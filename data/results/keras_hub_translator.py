@@ -22,14 +22,11 @@ import tempfile
 import time
 
 from d2l_attention import PositionalEncoding
-from d2l_attention.metrics import bleu, chrf
-from d2l_attention.train import loop
-from d2l_attention.train.corpus import Corpus
-from d2l_attention.train.epochs import points
-from d2l_attention.train.run_folder import RunFolder
-from d2l_attention.train.settings import DEFAULT_LAYERS, Settings
-from d2l_attention.train.trainer import Trainer
-from d2l_attention.translator import Translator
+from d2l_attention.translator import Translator, bleu, chrf, loop
+from d2l_attention.translator.corpus import Corpus
+from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import DEFAULT_LAYERS, Settings
+from d2l_attention.translator.trainer import Trainer
 import keras
 from keras import ops
 import numpy as np
@@ -152,9 +149,9 @@ def score(hypotheses, references):
     ]
 
 
-def speed(history):
+def speed(run):
     """Median over the history's rows."""
-    _, speeds = points(history, "tokens_per_second")
+    _, speeds = run.points("tokens_per_second")
     return round(float(np.median([float(x) for x in speeds])))
 
 
@@ -182,14 +179,11 @@ def main():
     parser.add_argument("run")
     parser.add_argument("--race", action="store_true")
     options = parser.parse_args()
-    run = RunFolder(options.run)
-    config = run.read_json("settings.json")
-    names = [field.name for field in dataclasses.fields(Settings)]
-    config = {name: config[name] for name in names}
-    settings = HubSettings(**config)
+    run = Run(options.run)
+    settings = HubSettings(**vars(run.load_settings()))
     table = csv.writer(sys.stdout, lineterminator="\n")
     if options.race:
-        speeds = race(Settings(**config), settings)
+        speeds = race(run.load_settings(), settings)
         table.writerow(("model", "tokens_per_second"))
         for name, found in zip(
             ("Transformer", "keras-hub"), speeds, strict=True
@@ -201,14 +195,14 @@ def main():
         "chrf,chrf_low,chrf_high".split(",")
     )
     with open(run.path / "history.csv", encoding="utf-8") as file:
-        history = list(csv.reader(file))[1:]
+        run.history = list(csv.reader(file))[1:]
     scores = run.read_json("scores.json")
     ours = [
         f"{value:.2f}"
         for metric in ("bleu", "chrf")
         for value in scores[metric].values()
     ]
-    facts = ("Transformer", scores["parameters"], speed(history))
+    facts = ("Transformer", scores["parameters"], speed(run))
     table.writerow((*facts, *ours))
     sys.stdout.flush()
 
@@ -217,11 +211,10 @@ def main():
     # The table has the standard output for itself.
     to_stderr = contextlib.redirect_stdout(sys.stderr)
     with tempfile.TemporaryDirectory() as folder, to_stderr:
-        folder = RunFolder(folder)
+        run = Run(folder)
         loop.train(
-            trainer, folder, chief=True, checkpoint_every=10**9, log_every=50
+            trainer, run, chief=True, checkpoint_every=10**9, log_every=50
         )
-        _, position = folder.load_checkpoint()
     translator = Translator(
         trainer.model, corpus.vectorizers, settings.longest()
     )
@@ -230,7 +223,7 @@ def main():
     facts = (
         "keras-hub",
         trainer.model.count_params(),
-        speed(position["history"]),
+        speed(run),
     )
     table.writerow((*facts, *theirs))
 

@@ -17,11 +17,8 @@ from pathlib import Path
 import subprocess
 import sys
 
-from d2l_attention.train.epochs import final_weights
-from d2l_attention.train.results import held_out_pairs, make_translator, score
-from d2l_attention.train.run_folder import RunFolder
-from d2l_attention.train.settings import load_settings
-from d2l_attention.translator import load_vectorizers
+from d2l_attention.translator.run import Run, make_translator
+from d2l_attention.translator.scores import score
 
 OPTIONS = {
     "num-pairs": 30000,
@@ -55,18 +52,16 @@ def train(run, corpus, seed, options):
 
 def rows(run):
     """Scores of a run, by the weights it ends with and the search."""
-    folder = RunFolder(run)
-    settings = load_settings(folder)
-    vectorizers, _ = load_vectorizers(run, vars(settings))
-    _, position = folder.load_checkpoint()
-    pairs = held_out_pairs(run)
+    run = Run(run)
+    settings = run.load_settings()
+    vectorizers = run.load_vectorizers(settings.subwords)
+    run.load_checkpoint()  # and with it the history
+    pairs = run.held_out_pairs()
     for final in ("last", "average"):
-        weights, _ = final_weights(
-            folder,
-            dataclasses.replace(settings, final=final),
-            position["history"],
+        parameters, _ = run.final_parameters(
+            dataclasses.replace(settings, final=final)
         )
-        translator = make_translator(settings, vectorizers, weights)
+        translator = make_translator(settings, vectorizers, parameters)
         for beam in (1, 4):
             _, scores = score(translator, pairs, beam)
             yield {

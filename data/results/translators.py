@@ -42,7 +42,7 @@ from d2l_attention.heatmaps import (
     alignment_error_rate,
     alignment_from_attention,
 )
-from d2l_attention.metrics import bleu, chrf, paired_bootstrap
+from d2l_attention.translator import bleu, chrf, paired_bootstrap
 import keras
 import numpy as np
 

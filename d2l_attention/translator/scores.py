@@ -1,0 +1,209 @@
+"""Score translations: BLEU and chrF, computed by sacrebleu."""
+
+import sys
+from typing import NamedTuple
+
+from d2l_attention.datasets.files import normalize
+
+
+class Score(NamedTuple):
+    """A corpus score in percent, with its 95 % bootstrap interval."""
+
+    score: float
+    low: float
+    high: float
+
+    def __str__(self):
+        return f"{self.score:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+def bleu(hypotheses, references, num_bootstrap=1000):
+    """Corpus BLEU of sentences tokenized by spaces.
+
+    Source: Papineni et al. (2002), computed by `sacrebleu.metrics.BLEU` with
+    `tokenize="none"`, because the text is tokenized already. Scores of texts
+    that were tokenized differently cannot be compared.
+
+    Args:
+        hypotheses: List of N str, one translation for each sentence.
+        references: List of N str.
+        num_bootstrap: Int, number of resamples of the test set for the
+            interval.
+
+    Returns:
+        `Score(score, low, high)`.
+
+    Raises:
+        ValueError: If the lists are empty or differ in length.
+    """
+    from sacrebleu.metrics import BLEU
+
+    metric = BLEU(tokenize="none", force=True)
+    return _score(metric, hypotheses, references, num_bootstrap)
+
+
+def chrf(hypotheses, references, num_bootstrap=1000):
+    """Corpus chrF: how many character n-grams agree.
+
+    Source: Popović (2015), computed by `sacrebleu.metrics.CHRF`.
+
+    Args:
+        hypotheses: List of N str, one translation for each sentence.
+        references: List of N str.
+        num_bootstrap: Int, number of resamples of the test set for the
+            interval.
+
+    Returns:
+        `Score(score, low, high)`.
+
+    Raises:
+        ValueError: If the lists are empty or differ in length.
+    """
+    return _score(_make_chrf(), hypotheses, references, num_bootstrap)
+
+
+def signatures(num_bootstrap=1000):
+    """How `bleu` and `chrf` compute, in sacrebleu's words.
+
+    Args:
+        num_bootstrap: Int, number of resamples of the test set.
+
+    Returns:
+        Dict of the name of a metric to its signature.
+    """
+    from sacrebleu.metrics import BLEU
+
+    metrics = {
+        "bleu": BLEU(tokenize="none", force=True),
+        "chrf": _make_chrf(),
+    }
+    for metric in metrics.values():  # they know it only after a score
+        metric.corpus_score(["a"], [["a"]], n_bootstrap=num_bootstrap)
+    return {name: str(x.get_signature()) for name, x in metrics.items()}
+
+
+def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
+    """Test whether two systems differ in BLEU.
+
+    Source: Koehn (2004), computed by sacrebleu's `PairedTest`.
+
+    Args:
+        baseline: List of N str, translations of one system.
+        system: List of N str, translations of the other system.
+        references: List of N str.
+        num_bootstrap: Int, number of resamples of the test set.
+
+    Returns:
+        Float p-value: how often resampling alone gives such a difference.
+
+    Raises:
+        ValueError: If the lists are empty or differ in length.
+    """
+    from sacrebleu.metrics import BLEU
+    from sacrebleu.significance import PairedTest
+
+    _check(baseline, references)
+    _check(system, references)
+    test = PairedTest(
+        [("baseline", list(baseline)), ("system", list(system))],
+        {"BLEU": BLEU(tokenize="none", force=True)},
+        references=[list(references)],
+        test_type="bs",
+        n_samples=num_bootstrap,
+    )
+    _, results = test()
+    return results["BLEU"][1].p_value
+
+
+def score(translator, pairs, beam=1, length_penalty=1.0):
+    """Translate the sources of pairs, and compare with their targets.
+
+    BLEU and chrF are those of normalized text, so that the scores of words
+    and of subwords can be compared.
+
+    Args:
+        translator: `Translator`.
+        pairs: List of N pairs `(source, target)`.
+        beam: Positive int, width of the beam; 1 is greedy search.
+        length_penalty: Float, as in `BeamDecoder`.
+
+    Returns:
+        List of N str, the translations; and a dict of the scores with their
+        95 % intervals, of how they were searched, and of sacrebleu's
+        signatures.
+    """
+    sources, references = zip(*pairs, strict=True)
+    _warn_of_unknown(translator, sources)
+    translations = translator.translate(
+        sources, beam, length_penalty=length_penalty
+    )
+    sides = [[normalize(x) for x in y] for y in (translations, references)]
+    scores = {"sentences": len(translations), "beam": beam}
+    if beam > 1:
+        scores["length_penalty"] = length_penalty
+    for name, metric in (("bleu", bleu), ("chrf", chrf)):
+        scores[name] = {
+            key: float(value) for key, value in metric(*sides)._asdict().items()
+        }
+    return translations, {**scores, "signatures": signatures()}
+
+
+def _warn_of_unknown(translator, sources):
+    """Say so where the model knows less than half of what it is to read."""
+    number = sum(len(translator.tokens(text)) for text in sources)
+    unknown = sum(len(translator.unknown_tokens(text)) for text in sources)
+    if unknown > number / 2:
+        print(
+            f"The model does not know {unknown:,} of the {number:,} words that "
+            "it is to translate. Are the two languages in the wrong order?",
+            file=sys.stderr,
+        )
+
+
+def _make_chrf():
+    """sacrebleu's chrF, with a bootstrap that allows resamples of score 0.
+
+    sacrebleu 2.6 computes the score of a resample from float32 statistics.
+    The result is a float where it is 0 and a float32 elsewhere, and
+    `statistics.mean` refuses to mix the two. So the statistics become floats
+    here, in a method that has no public name.
+    """
+    from sacrebleu.metrics import CHRF
+
+    class FloatCHRF(CHRF):
+        def _compute_score_from_stats(self, statistics):
+            return super()._compute_score_from_stats(
+                [float(x) for x in statistics]
+            )
+
+    return FloatCHRF()
+
+
+def _score(metric, hypotheses, references, num_bootstrap):
+    _check(hypotheses, references)
+    result = metric.corpus_score(
+        list(hypotheses), [list(references)], n_bootstrap=num_bootstrap
+    )
+    mean, half_width = _mean_and_half_width(result)
+    # The interval is symmetric, so it may reach beyond the scale.
+    ends = (mean - half_width, mean + half_width)
+    low, high = (min(max(float(end), 0.0), 100.0) for end in ends)
+    return Score(min(float(result.score), 100.0), low, high)
+
+
+def _mean_and_half_width(result):
+    """Mean of the resamples' scores, and half the width of their interval.
+
+    sacrebleu keeps the two in private attributes. Its only public way to
+    them is the text of `result.format()`, which gives rounded numbers.
+    """
+    return result._mean, result._ci
+
+
+def _check(hypotheses, references):
+    if not len(hypotheses) == len(references) > 0:
+        raise ValueError(
+            "There must be one hypothesis for each reference, and at least "
+            f"one. Received: {len(hypotheses)} hypotheses, "
+            f"{len(references)} references."
+        )
