@@ -1,1 +1,1 @@
-"""The mechanisms: a small Keras layer module."""
+"""The mechanisms: a module for each, named as its chapter."""

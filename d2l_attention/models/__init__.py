@@ -1,1 +1,1 @@
-"""Models, and what brings weights into them."""
+"""What is stacked of the mechanisms, and how models decode."""
