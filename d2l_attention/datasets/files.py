@@ -1,8 +1,10 @@
 """Files of others: parallel text, plain, gzipped or zipped, or downloaded.
 
-From below: the lines of a text, in bounded memory; the cells of its lines;
-the pairs, and a refusal where too many lines are none; and what strikes a
-reader of them. A file that cannot be used raises a `DataError`, which names
+First the pairs of a file, and where the file comes from. Then what that stands
+on, in sections: the lines of a text, in bounded memory; the cells of a line;
+the lines that are no pairs. At the end, what strikes a reader of the pairs.
+
+A file that cannot be used raises a `DataError`, which names
 the file and, where it can, the line. A download is written beside its place
 and renamed once its checksum is right, so an older file is never lost.
 """
@@ -21,65 +23,6 @@ import zipfile
 import zlib
 
 from d2l_attention.datasets.tokens import clean, normalize
-
-# name → (address, checksum). manythings.org serves only its newest edition.
-# This copy never changes: Dive into Deep Learning hosts it, and publishes its
-# checksum.
-DOWNLOADS = {
-    "fra-eng": (
-        "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
-        "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
-    ),
-}
-
-# Bounds of memory, whatever an archive unpacks to.
-MAX_BYTES = 500_000_000  # of text; more is refused
-MAX_LINE = 10_000  # characters; a longer line is unusable
-BLOCK = 1 << 16  # characters that are read at once
-
-PAGE = 'the lines of Python in "Other kinds of files" of docs/training.md'
-
-_WORKBOOK = (
-    "is a workbook. Save its sheet as text in UTF-8: with tabs, and name that "
-    f'file with --spreadsheet, or as "CSV UTF-8", of which {PAGE} make tabs.'
-)
-_PACKED = (
-    "is packed. Unpack it, and name the file; .gz and .zip may stay packed."
-)
-_NO_TEXT = {  # what a file begins with
-    b"\xd0\xcf\x11\xe0": _WORKBOOK,  # of Excel, before 2007
-    b"BZh": _PACKED,
-    b"\xfd7zXZ": _PACKED,
-    b"7z\xbc\xaf": _PACKED,
-    b"Rar!": _PACKED,
-    b"(\xb5/\xfd": _PACKED,  # zstd
-    b"%PDF": "is a PDF. Save its sentences as text.",
-}
-_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its first bytes, as surrogates
-_LANGUAGE = re.compile(r"(.*)\.([a-z]{2,3}(?:[_-]\w+)?)")  # as in train.en
-_FORMAT = re.compile(r".*\.(xml|tmx|ids|txt|tsv|csv|md|pdf)")
-_NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
-SHOWN = 9  # lines that say what kind of file it is
-
-_QUOTED = re.compile('"([^"]|"")*"')
-
-# What people call a column: its part in the training, or its language.
-_COLUMN = {
-    *"source target src tgt trg input output text texts sentence sentences "
-    "translation translations reference original lang language".split(),
-    *"english french german spanish italian portuguese dutch russian polish "
-    "ukrainian turkish arabic hebrew persian hindi chinese japanese korean "
-    "vietnamese anglais français allemand espagnol deutsch englisch "
-    "französisch spanisch español inglés francés italiano português "
-    "nederlands русский английский polski українська türkçe العربية עברית "
-    "فارسی हिन्दी 中文 英文 英语 日本語 英語 한국어 영어".split(),
-    *"en fr de es it pt nl ru pl uk tr ar he fa hi zh ja ko vi eng fra fre "
-    "deu ger spa ita por nld rus pol ukr tur ara heb zho cmn jpn kor "
-    "vie".split(),
-}
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
-_ENTITY = re.compile(r"&(#[0-9]+|#x[0-9a-f]+|[a-z]+[0-9]*);", re.IGNORECASE)
-_SAMPLE = 10_000  # pairs that tell the two languages apart
 
 
 class DataError(ValueError):
@@ -269,6 +212,17 @@ def check_columns(columns, number=None):
     return columns
 
 
+# name → (address, checksum). manythings.org serves only its newest edition.
+# This copy never changes: Dive into Deep Learning hosts it, and publishes its
+# checksum.
+DOWNLOADS = {
+    "fra-eng": (
+        "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
+        "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
+    ),
+}
+
+
 def download(name):
     """Download a known corpus, unless it was downloaded before.
 
@@ -305,6 +259,34 @@ def download(name):
 
 
 # The lines of a text.
+
+# Bounds of memory, whatever an archive unpacks to.
+MAX_BYTES = 500_000_000  # of text; more is refused
+MAX_LINE = 10_000  # characters; a longer line is unusable
+BLOCK = 1 << 16  # characters that are read at once
+
+PAGE = 'the lines of Python in "Other kinds of files" of docs/training.md'
+
+_WORKBOOK = (
+    "is a workbook. Save its sheet as text in UTF-8: with tabs, and name that "
+    f'file with --spreadsheet, or as "CSV UTF-8", of which {PAGE} make tabs.'
+)
+_PACKED = (
+    "is packed. Unpack it, and name the file; .gz and .zip may stay packed."
+)
+_NO_TEXT = {  # what a file begins with
+    b"\xd0\xcf\x11\xe0": _WORKBOOK,  # of Excel, before 2007
+    b"BZh": _PACKED,
+    b"\xfd7zXZ": _PACKED,
+    b"7z\xbc\xaf": _PACKED,
+    b"Rar!": _PACKED,
+    b"(\xb5/\xfd": _PACKED,  # zstd
+    b"%PDF": "is a PDF. Save its sentences as text.",
+}
+_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its first bytes, as surrogates
+_LANGUAGE = re.compile(r"(.*)\.([a-z]{2,3}(?:[_-]\w+)?)")  # as in train.en
+_FORMAT = re.compile(r".*\.(xml|tmx|ids|txt|tsv|csv|md|pdf)")
+_NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
 
 
 def read_lines(path):
@@ -502,6 +484,8 @@ def _text_in(archive, path):
 # a cell into quotes that holds a quote, a tab or the end of a line, some also
 # one that holds a comma, and doubles the quotes within.
 
+_QUOTED = re.compile('"([^"]|"")*"')
+
 
 def plain_rows(lines, path):
     """The rows of a text, whose quotes are its own.
@@ -578,6 +562,8 @@ def spreadsheet_rows(lines, path):
 
 # Lines that are no pairs: a few are skipped, and many refuse a file.
 
+SHOWN = 9  # lines that say what kind of file it is
+
 
 def _report_bad_lines(name, bad, num_good, max_bad_share, needed):
     """Warn of the unusable lines, or refuse the file if they are too many.
@@ -640,6 +626,24 @@ def _kind_of(lines):
 # What strikes a reader of a corpus, counted before a model is trained on it.
 # None of it refuses a corpus: each look names a number, an example and what to
 # do. A corpus of two languages with little to mend gives nothing to read.
+
+# What people call a column: its part in the training, or its language.
+_COLUMN = {
+    *"source target src tgt trg input output text texts sentence sentences "
+    "translation translations reference original lang language".split(),
+    *"english french german spanish italian portuguese dutch russian polish "
+    "ukrainian turkish arabic hebrew persian hindi chinese japanese korean "
+    "vietnamese anglais français allemand espagnol deutsch englisch "
+    "französisch spanisch español inglés francés italiano português "
+    "nederlands русский английский polski українська türkçe العربية עברית "
+    "فارسی हिन्दी 中文 英文 英语 日本語 英語 한국어 영어".split(),
+    *"en fr de es it pt nl ru pl uk tr ar he fa hi zh ja ko vi eng fra fre "
+    "deu ger spa ita por nld rus pol ukr tur ara heb zho cmn jpn kor "
+    "vie".split(),
+}
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(#[0-9]+|#x[0-9a-f]+|[a-z]+[0-9]*);", re.IGNORECASE)
+_SAMPLE = 10_000  # pairs that tell the two languages apart
 
 
 def look_at(pairs):

@@ -106,8 +106,8 @@ def text_to_ids(texts, vectorizer, length):
     """Ids of N texts, int32 `(N, length)`, cut or padded with 0."""
     ids = np.zeros((len(texts), length), "int32")
     if len(texts):
-        found = np.asarray(vectorizer(list(texts)))[:, :length]
-        ids[:, : found.shape[1]] = found
+        whole = np.asarray(vectorizer(list(texts)))[:, :length]
+        ids[:, : whole.shape[1]] = whole
     return ids
 
 
@@ -223,10 +223,10 @@ class SubwordVectorizer:
             )
         except RuntimeError as error:
             reason = str(error)
-            if found := re.search(
+            if needed := re.search(
                 r"required_chars\. [0-9]+ vs ([0-9]+)", reason
             ):
-                reason = f"their characters need at least {found[1]}."
+                reason = f"their characters need at least {needed[1]}."
             raise DataError(
                 f"Could not learn {vocab_size} pieces from {len(texts)} "
                 f"texts: {reason}"
@@ -288,8 +288,8 @@ class SubwordVectorizer:
         """
         rows = [self._ids(text) for text in texts]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), "int32")
-        for row, found in zip(ids, rows, strict=True):
-            row[: len(found)] = found
+        for row, of_text in zip(ids, rows, strict=True):
+            row[: len(of_text)] = of_text
         return ids
 
     def _ids(self, text):
