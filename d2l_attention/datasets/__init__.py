@@ -1,17 +1,21 @@
 """The shipped corpus, Tatoeba files, token ids, and tasks drawn at random."""
 
-from d2l_attention.datasets.corpus import load_alignments, load_tags
+from d2l_attention.datasets.corpus import (
+    load_alignments,
+    load_results,
+    load_tags,
+)
 from d2l_attention.datasets.files import DataError
 from d2l_attention.datasets.long_range import (
     LIST_OPS_TOKENS,
     draw_list_ops,
     draw_retrieval,
 )
-from d2l_attention.datasets.pairs import load_pairs
-from d2l_attention.datasets.results import load_results
-from d2l_attention.datasets.subwords import END, START, SubwordVectorizer
-from d2l_attention.datasets.translation import load_translation
-from d2l_attention.datasets.vectorizers import (
+from d2l_attention.datasets.pairs import load_pairs, load_translation
+from d2l_attention.datasets.vocabularies import (
+    END,
+    START,
+    SubwordVectorizer,
     ids_to_text,
     learn_subwords,
     make_vectorizer,

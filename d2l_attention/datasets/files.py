@@ -1,79 +1,32 @@
-"""Read parallel text: plain, gzipped or zipped, on disk or downloaded.
+"""Files of others: parallel text, plain, gzipped or zipped, or downloaded.
 
-A file that cannot be used raises a `DataError`, which names the file and,
-where it can, the line. A download is written beside its place and renamed
-once its checksum is right, so an older file is never lost.
+First the pairs of a file, and where the file comes from. Then what that stands
+on, in sections: the lines of a text, in bounded memory; the cells of a line;
+the lines that are no pairs. At the end, what strikes a reader of the pairs.
+
+A file that cannot be used raises a `DataError`, which names
+the file and, where it can, the line. A download is written beside its place
+and renamed once its checksum is right, so an older file is never lost.
 """
 
 from collections import Counter
-import functools
+from contextlib import contextmanager
+import csv
+import gzip
+from html.entities import html5
+import io
 import itertools
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 import re
-import unicodedata
+import warnings
+import zipfile
+import zlib
 
-from d2l_attention.datasets.bad_lines import SHOWN, report_bad_lines
-from d2l_attention.datasets.lines import MAX_LINE, DataError, read_lines
-from d2l_attention.datasets.spreadsheets import plain_rows, spreadsheet_rows
-import regex
-
-# name → (address, checksum). manythings.org serves only its newest edition.
-# This copy never changes: Dive into Deep Learning hosts it, and publishes its
-# checksum.
-DOWNLOADS = {
-    "fra-eng": (
-        "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
-        "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
-    ),
-}
-
-# Punctuation, but for the marks inside words: apostrophes, hyphens, the
-# Catalan dot and the Hebrew geresh; and each Chinese or Japanese character.
-_TOKEN = regex.compile(
-    r"[[\p{P}--[\p{Pc}'\-‐‑·־׳״]][\p{Han}\u3040-\u30ff]]", regex.VERSION1
-)
-_ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
+from d2l_attention.datasets.tokens import clean, normalize
 
 
-def is_token(character):
-    """Whether a character is a token by itself, in any text."""
-    return bool(_TOKEN.match(character))
-
-
-def normalize(text):
-    """A text in lower case, with a space between any two tokens.
-
-    Each punctuation mark is a token, and so is each Chinese or Japanese
-    character. A French elision ends its token: `l' eau`. Other words keep
-    their apostrophes and hyphens: `don't`, `est-il`.
-    """
-    text = unicodedata.normalize("NFC", text).lower().replace("’", "'")
-    text = _TOKEN.sub(r" \g<0> ", text)
-    return " ".join(_ELISION.sub(r"\1' ", text).split())
-
-
-def without_end_marks(text):
-    """A normalized text without the marks around it, if it has others.
-
-    Texts that are equal then are twins: a model that has learned the one has
-    seen the other.
-    """
-    first, last = 0, len(text)
-    while last and _is_mark(text[last - 1]):
-        last -= 1
-    while first < last and _is_mark(text[first]):
-        first += 1
-    return text[first:last] or text
-
-
-@functools.cache
-def _is_mark(character):
-    return character == " " or unicodedata.category(character)[0] == "P"
-
-
-def clean(text):
-    """A text as people write it, with single spaces."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
+class DataError(ValueError):
+    """A file of parallel text cannot be used as it is."""
 
 
 def read_pairs(
@@ -142,7 +95,7 @@ def read_pairs(
             pairs = [
                 x for x, w in zip(pairs, widths, strict=True) if w <= usual
             ]
-    report_bad_lines(named(path), bad, len(pairs), max_bad_share, needed)
+    _report_bad_lines(named(path), bad, len(pairs), max_bad_share, needed)
     for i, number in enumerate(wordless):
         # perhaps under the name of the column
         if columns is None and 0 < number >= len(pairs) - (len(pairs) > 2):
@@ -183,6 +136,20 @@ def _rows(path, columns, spreadsheet):
             )
         cells = [" ".join(row[2]) for row in (one, two)]
         yield one[0], f"{one[1]}\t{two[1]}", 2, cells
+
+
+def _needed(path, columns, spreadsheet):
+    """What a line needs to be a pair, in a message."""
+    needed = "text in both files"
+    if not are_two(path):
+        one, two = check_columns(columns)
+        needed = (
+            f"text in columns {one} and {two} (--columns names others), and "
+            "tabs between columns"
+        )
+    if spreadsheet:
+        needed += ", and a quote within a cell is doubled"
+    return needed
 
 
 def are_two(path):
@@ -245,14 +212,22 @@ def check_columns(columns, number=None):
     return columns
 
 
-def download(name, folder=None, downloads=None):
+# name → (address, checksum). manythings.org serves only its newest edition.
+# This copy never changes: Dive into Deep Learning hosts it, and publishes its
+# checksum.
+DOWNLOADS = {
+    "fra-eng": (
+        "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
+        "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
+    ),
+}
+
+
+def download(name):
     """Download a known corpus, unless it was downloaded before.
 
     Args:
         name: One of `DOWNLOADS`.
-        folder: Where to keep the file; None = the user's cache.
-        downloads: Dict name → (address, checksum), in place of `DOWNLOADS`.
-            A checksum is a SHA-256, or begins with its kind, as in `sha1:…`.
 
     Returns:
         Path of the file.
@@ -264,14 +239,13 @@ def download(name, folder=None, downloads=None):
     import pooch
     import requests
 
-    downloads = DOWNLOADS if downloads is None else downloads
-    if name not in downloads:
+    if name not in DOWNLOADS:
         raise DataError(
             f"There is no download of this name. Received: {name!r}; "
-            f"known: {', '.join(sorted(downloads))}."
+            f"known: {', '.join(sorted(DOWNLOADS))}."
         )
-    url, checksum = downloads[name]
-    folder = pooch.os_cache("d2l_attention") if folder is None else folder
+    url, checksum = DOWNLOADS[name]
+    folder = pooch.os_cache("d2l_attention")
     try:
         path = pooch.retrieve(
             url, checksum, fname=url.split("/")[-1], path=folder
@@ -284,15 +258,504 @@ def download(name, folder=None, downloads=None):
     return Path(path)
 
 
-def _needed(path, columns, spreadsheet):
-    """What a line needs to be a pair, in a message."""
-    needed = "text in both files"
-    if not are_two(path):
-        one, two = check_columns(columns)
-        needed = (
-            f"text in columns {one} and {two} (--columns names others), and "
-            "tabs between columns"
+# The lines of a text.
+
+# Bounds of memory, whatever an archive unpacks to.
+MAX_BYTES = 500_000_000  # of text; more is refused
+MAX_LINE = 10_000  # characters; a longer line is unusable
+BLOCK = 1 << 16  # characters that are read at once
+
+PAGE = 'the lines of Python in "Other kinds of files" of docs/training.md'
+
+_WORKBOOK = (
+    "is a workbook. Save its sheet as text in UTF-8: with tabs, and name that "
+    f'file with --spreadsheet, or as "CSV UTF-8", of which {PAGE} make tabs.'
+)
+_PACKED = (
+    "is packed. Unpack it, and name the file; .gz and .zip may stay packed."
+)
+_NO_TEXT = {  # what a file begins with
+    b"\xd0\xcf\x11\xe0": _WORKBOOK,  # of Excel, before 2007
+    b"BZh": _PACKED,
+    b"\xfd7zXZ": _PACKED,
+    b"7z\xbc\xaf": _PACKED,
+    b"Rar!": _PACKED,
+    b"(\xb5/\xfd": _PACKED,  # zstd
+    b"%PDF": "is a PDF. Save its sentences as text.",
+}
+_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its first bytes, as surrogates
+_LANGUAGE = re.compile(r"(.*)\.([a-z]{2,3}(?:[_-]\w+)?)")  # as in train.en
+_FORMAT = re.compile(r".*\.(xml|tmx|ids|txt|tsv|csv|md|pdf)")
+_NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
+
+
+def read_lines(path):
+    """The number and the text of each line, in bounded memory.
+
+    A line ends in `\\n` or `\\r\\n`, or in `\\r` where a file has no `\\n`. A
+    `\\r` elsewhere is white space, and a warning gives the lines that hold it.
+    A line of more than `MAX_LINE` characters is cut to one more than that.
+
+    Raises:
+        DataError: If the file is damaged, is not UTF-8, holds more than
+            `MAX_BYTES` of text, or mixes the ends of lines.
+    """
+    with path.open("rb") as file, _unpacked(file, path) as content:
+        blocks = _blocks(file, content, path)
+        first = next(blocks, "")
+        if _is_utf_16(first):
+            raise DataError(
+                f"{path} is UTF-16, or no text. For UTF-16, {PAGE} save it as "
+                "UTF-8."
+            )
+        mac = "\r" in first[:-1] and "\n" not in first
+        end, stray = ("\r", "\n") if mac else ("\n", "\r")
+        lines = _split(itertools.chain([first], blocks), end, path)
+        number, outside, strays = 0, 0, []
+        for number, line in enumerate(lines, 1):
+            if stray in line:
+                if mac or _are_several(line):
+                    raise _mixed(path, number)
+                # before a tab it ends no line: `paste` has joined two files
+                outside += line.count("\r") - line.count("\r\t")
+                strays.append(number)
+            yield number, line
+        if outside > number:
+            raise _mixed(path, strays[0])
+    if strays:
+        warnings.warn(
+            f"{path}: a carriage return (\\r) that ends no line was read as a "
+            f"space. Lines with one: {len(strays):,} (line "
+            f"{_some_of(strays)}).",
+            stacklevel=2,
         )
-    if spreadsheet:
-        needed += ", and a quote within a cell is doubled"
-    return needed
+
+
+def _is_utf_16(text):
+    """Whether a text, read as UTF-8, is UTF-16, or none: NUL fills it."""
+    return text[:2] in _UTF_16 or text.count("\0") > len(text) / 8
+
+
+def _some_of(numbers):
+    """The first of some numbers, in a message."""
+    return ", ".join(map(str, numbers[:5])) + " …" * (len(numbers) > 5)
+
+
+def _are_several(line):
+    """Whether carriage returns end the lines within a line.
+
+    Two rows of columns can be a single one, with a break in its second cell.
+    """
+    rows = ["\t" in part.strip("\t") for part in line.split("\r")]
+    return len(line) > MAX_LINE or sum(rows) > 2
+
+
+def _mixed(path, number):
+    return DataError(
+        f"{path} has line ends of two kinds, \\n and the \\r of old Macs (line "
+        f"{number}). Save it with one kind, in an editor."
+    )
+
+
+def _blocks(file, content, path):
+    """A text in pieces of bounded size; a terminal shows how far it is."""
+    from tqdm import tqdm
+
+    with (
+        # bad bytes become surrogates, which no UTF-8 holds
+        io.TextIOWrapper(
+            content, "utf-8-sig", "surrogateescape", newline=""
+        ) as text,
+        tqdm(
+            desc=f"Reading {path.name}",
+            total=path.stat().st_size,
+            unit="B",
+            unit_scale=True,
+            delay=2,
+            leave=False,
+            disable=None,  # unless standard error is a terminal
+        ) as bar,
+    ):
+        while block := text.read(BLOCK):
+            if content.tell() > MAX_BYTES:
+                raise DataError(
+                    f"{path} holds more than {MAX_BYTES:,} bytes of text. Take "
+                    "a part of it."
+                )
+            yield block
+            bar.update(file.tell() - bar.n)
+
+
+def _split(blocks, end, path):
+    """The lines of a text, without their ends."""
+    number, rest = 0, ""
+    for block in blocks:
+        try:
+            block.encode()
+        except UnicodeEncodeError as error:
+            number += 1 + block.count(end, 0, error.start)
+            byte = ord(block[error.start]) - 0xDC00
+            raise DataError(
+                f"{path} is not UTF-8: line {number} holds the byte "
+                f"0x{byte:02x}. If that line alone is wrong, mend it; if not, "
+                "save the file as UTF-8, with an editor or with "
+                "`iconv -f OLD_ENCODING -t UTF-8`."
+            ) from error
+        *lines, rest = (rest + block).split(end)
+        number += len(lines)
+        for line in lines:
+            yield line.rstrip("\r")[: MAX_LINE + 1]
+        if len(rest) > BLOCK:
+            rest = rest[:MAX_LINE] + "…"
+    if rest:
+        yield rest.rstrip("\r")[: MAX_LINE + 1]
+
+
+@contextmanager
+def _unpacked(file, path):
+    """The content of an open file, or of the one text in an archive."""
+    start = file.read(8)
+    for beginning, what in _NO_TEXT.items():
+        if start.startswith(beginning):
+            raise DataError(f"{path} {what}")
+    file.seek(0)
+    packed = zipfile.is_zipfile(file)
+    file.seek(0)
+    try:
+        if packed:
+            with zipfile.ZipFile(file) as archive:
+                with archive.open(_text_in(archive, path)) as content:
+                    yield content
+        elif start.startswith(b"PK"):
+            raise zipfile.BadZipFile("its directory is missing")
+        elif start.startswith(b"\x1f\x8b"):
+            with gzip.open(file) as content:
+                yield content
+        else:
+            yield file
+    except (
+        zipfile.BadZipFile,
+        gzip.BadGzipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,  # an unknown method of compression
+        RuntimeError,  # the archive has a password
+    ) as error:
+        raise DataError(
+            f"{path} is a damaged archive, or cannot be read: {error}"
+        ) from error
+
+
+def _text_in(archive, path):
+    """The name of the one text in an archive that is no note about it."""
+    names = archive.namelist()
+    for name in names:
+        inside = PurePosixPath(name.replace("\\", "/"))
+        if inside.is_absolute() or ".." in inside.parts:
+            raise DataError(f"{path} holds a path that escapes it: {name!r}.")
+    texts = [
+        name
+        for name in names
+        if name.endswith((".txt", ".tsv"))
+        and not _NOTE.match(PurePosixPath(name).name)
+    ]
+    if len(texts) == 1:
+        return texts[0]
+    if "xl/workbook.xml" in names or "content.xml" in names:
+        raise DataError(f"{path} {_WORKBOOK}")
+    stems = {}
+    for name in names:
+        if not _FORMAT.fullmatch(name) and (of := _LANGUAGE.fullmatch(name)):
+            stems.setdefault(of[1], []).append(name)
+    for aligned in stems.values():
+        if len(aligned) == 2:
+            raise DataError(
+                f"{path} holds two files with aligned lines. Unpack it, and "
+                f"name both: --corpus {','.join(aligned)}."
+            )
+    some = f"{', '.join(names[:5])}{', …' * (len(names) > 5)}"
+    raise DataError(
+        f"{path} must hold one .txt or .tsv file. Received: {some}. Unpack it, "
+        "and name the file."
+    )
+
+
+# The cells of lines with tabs, and the quotes that a spreadsheet adds: it puts
+# a cell into quotes that holds a quote, a tab or the end of a line, some also
+# one that holds a comma, and doubles the quotes within.
+
+_QUOTED = re.compile('"([^"]|"")*"')
+
+
+def plain_rows(lines, path):
+    """The rows of a text, whose quotes are its own.
+
+    A warning counts the cells that a spreadsheet may have put into quotes,
+    unless more cells hold quotes that no spreadsheet writes.
+
+    Args:
+        lines: Iterable of the number and the text of each line.
+        path: Names the file in the warning.
+
+    Yields:
+        Number, text and list of cells of each row.
+    """
+    quoted, others, example, opened = 0, 0, "", ""
+    for number, line in lines:
+        cells = line.split("\t")
+        yield number, line, cells
+        if '"' not in line:
+            continue
+        for cell in cells:
+            if _QUOTED.fullmatch(cell):
+                quoted += 1
+                example = example or f"{cell} in line {number}"
+            elif '"' in cell:
+                others += 1
+        # A cell that is broken over lines is the last of a row, then the first.
+        first, last = cells[0], cells[-1]
+        if opened and first.endswith('"') and first.count('"') % 2:
+            quoted, others = quoted + 1, others - 2  # its halves
+            example, opened = example or opened, ""
+        if last.startswith('"') and last.count('"') % 2:
+            opened = f"{last} in line {number}"
+    if quoted > others:
+        warnings.warn(
+            f"{path}: {quoted:,} cells stand in quotes, such as {example}. If "
+            "a spreadsheet put them there, --spreadsheet takes them away.",
+            stacklevel=2,
+        )
+
+
+def spreadsheet_rows(lines, path):
+    """The rows of a text as a spreadsheet writes it, without its quotes.
+
+    Args:
+        lines: Iterable of the number and the text of each line.
+        path: As in `plain_rows`.
+
+    Yields:
+        Number of its first line, text and list of cells of each row. A line
+        that no spreadsheet writes has no cells; nor have those after it, up
+        to the end of its quote.
+    """
+    of_row = []
+
+    def remembered():
+        for number, line in lines:
+            of_row.append((number, line))
+            yield line.replace("\r", " ") + "\n"
+
+    rows = csv.reader(remembered(), delimiter="\t", strict=True)
+    while True:
+        of_row.clear()
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error:
+            for number, line in of_row:
+                yield number, line, []
+        else:
+            yield of_row[0][0], " ".join(line for _, line in of_row), cells
+
+
+# Lines that are no pairs: a few are skipped, and many refuse a file.
+
+SHOWN = 9  # lines that say what kind of file it is
+
+
+def _report_bad_lines(name, bad, num_good, max_bad_share, needed):
+    """Warn of the unusable lines, or refuse the file if they are too many.
+
+    Args:
+        name: Str, names the file, or the two files.
+        bad: Dict of number → text of the unusable lines; later ones may have
+            an empty text.
+        num_good: Int, number of pairs.
+        max_bad_share: Float, share of unusable lines that is tolerated.
+        needed: Str, what a line needs to be a pair.
+
+    Raises:
+        DataError: If there is no line, or if too many are unusable.
+    """
+    total = num_good + len(bad)
+    if not total:
+        raise DataError(f"{name} is empty.")
+    message = (
+        f"{name}: {len(bad)} of {total} lines are not pairs (line "
+        f"{_some_of(sorted(bad))})"
+    )
+    if len(bad) <= max_bad_share * total:
+        if bad:
+            warnings.warn(f"{message}; skipped.", stacklevel=4)
+        return
+    first = [line for _, line in sorted(bad.items()) if line][:SHOWN]
+    shown = f"Line {min(bad)} begins with {first[0][:60]!r}."
+    if any("\0" in line for line in first):
+        shown = "They hold the character NUL, which no text has."
+    remedy = "Mend them, or let --max-bad-share skip more."
+    if 4 * num_good < len(bad) and "\t" not in first[0]:
+        if kind := _kind_of(first):
+            raise DataError(
+                f"{name} looks like {kind}; {PAGE} make tabs of it. {shown}"
+            )
+        remedy = (
+            "If each language has a file of its own, name both: --corpus "
+            "train.en,train.fr."
+        )
+    raise DataError(
+        f"{message}; at most {max_bad_share:.1%} are tolerated. A line needs "
+        f"{needed}. {shown} {remedy}"
+    )
+
+
+def _kind_of(lines):
+    """What the first lines of a file without tabs look like; None = text."""
+    beginning = lines[0].lstrip()[:1]
+    if beginning in ("{", "["):
+        return "JSON"
+    if beginning == "<":
+        return "TMX or other XML"
+    for mark, name in ((";", "semicolons"), (",", "commas")):
+        if sum(mark in line for line in lines) > len(lines) / 2:
+            return f"columns with {name} between"
+    return None
+
+
+# What strikes a reader of a corpus, counted before a model is trained on it.
+# None of it refuses a corpus: each look names a number, an example and what to
+# do. A corpus of two languages with little to mend gives nothing to read.
+
+# What people call a column: its part in the training, or its language.
+_COLUMN = {
+    *"source target src tgt trg input output text texts sentence sentences "
+    "translation translations reference original lang language".split(),
+    *"english french german spanish italian portuguese dutch russian polish "
+    "ukrainian turkish arabic hebrew persian hindi chinese japanese korean "
+    "vietnamese anglais français allemand espagnol deutsch englisch "
+    "französisch spanisch español inglés francés italiano português "
+    "nederlands русский английский polski українська türkçe العربية עברית "
+    "فارسی हिन्दी 中文 英文 英语 日本語 英語 한국어 영어".split(),
+    *"en fr de es it pt nl ru pl uk tr ar he fa hi zh ja ko vi eng fra fre "
+    "deu ger spa ita por nld rus pol ukr tur ara heb zho cmn jpn kor "
+    "vie".split(),
+}
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(#[0-9]+|#x[0-9a-f]+|[a-z]+[0-9]*);", re.IGNORECASE)
+_SAMPLE = 10_000  # pairs that tell the two languages apart
+
+
+def look_at(pairs):
+    """What strikes a reader of pairs, and what to do about it.
+
+    Args:
+        pairs: Dict of normalized pair to pair as people wrote it.
+
+    Yields:
+        A str for each thing.
+    """
+    first = next(iter(pairs.values()), ("", ""))
+    if all(map(_is_name, first)):
+        yield (
+            f"the first pair, {first[0]!r} and {first[1]!r}, looks like names "
+            "of columns. Delete that line."
+        )
+    markup = [pair for pair in pairs.values() if any(map(_has_markup, pair))]
+    if markup:
+        yield (
+            f"{_share(markup, pairs)} hold HTML, such as {_show(markup[0])}. "
+            "Take the tags away, and unescape the rest: html.unescape(text)."
+        )
+    same = [pairs[pair] for pair in pairs if pair[0] == pair[1]]
+    if same:
+        remedy = "Delete those that are not translated."
+        if len(same) > len(pairs) / 2:
+            remedy = "Is one column, or one file, read twice?"
+        yield (
+            f"{_share(same, pairs)} have the same text on both sides, such as "
+            f"{same[0][0]!r}. {remedy}"
+        )
+    turned = exchanged(list(pairs))
+    if turned:
+        yield (
+            f"{_share(turned, pairs)} seem to have their languages the other "
+            f"way round than the rest, such as {_show(pairs[turned[0]])}. "
+            "Exchange the columns of these lines."
+        )
+
+
+def exchanged(pairs):
+    """The pairs whose languages stand the other way round than in most.
+
+    A sample tells on which side each word stands: a pair is laid down as the
+    pairs before it say. Then half the words of a pair must say where it
+    stands. Where the words do not tell the columns apart, as in paraphrases,
+    the list is empty, and so it is for five pairs or 0.1 % of the sample,
+    which can be chance.
+
+    Args:
+        pairs: List of normalized pairs.
+
+    Returns:
+        List of pairs.
+    """
+    sample = pairs[:: max(1, len(pairs) // _SAMPLE)]
+    sides = Counter(), Counter()  # how often a word stands on each
+    leans = {}
+    for pair in sample:
+        words = [[w for w in text.split() if w[0].isalpha()] for text in pair]
+        if _side(words, leans) < 0:
+            words.reverse()
+        for text, counts in zip(words, sides, strict=True):
+            counts.update(text)
+        for word in {*words[0], *words[1]}:
+            one, two = (counts[word] for counts in sides)
+            leans[word] = (one > two) - (one < two)
+    number = sum(map(Counter.total, sides))
+    clear = sum(max(sides[0][w], sides[1][w]) for w in leans)
+    if clear < 0.8 * number:
+        return []
+    if len(_smaller_part(sample, leans)) <= max(5, len(sample) / 1000):
+        return []
+    return _smaller_part(pairs, leans)
+
+
+def _smaller_part(pairs, leans):
+    """The pairs that stand the other way round than the larger part."""
+    parts = {1: [], 0: [], -1: []}
+    for pair in pairs:
+        words = [text.split() for text in pair]
+        side, half = _side(words, leans), (len(words[0]) + len(words[1])) / 2
+        parts[(side >= half) - (side <= -half)].append(pair)
+    return min(parts[1], parts[-1], key=len)
+
+
+def _side(words, leans):
+    """How many of a pair's words stand on their side, less the others."""
+    source, target = words
+    return sum(leans.get(word, 0) for word in source) - sum(
+        leans.get(word, 0) for word in target
+    )
+
+
+def _is_name(cell):
+    parts = [x for x in re.split(r"[\W\d_]+", cell.casefold()) if x]
+    return bool(parts) and _COLUMN.issuperset(parts)
+
+
+def _has_markup(text):
+    if "<" in text and _TAG.search(text):
+        return True
+    return "&" in text and any(
+        entity[0] == "#" or f"{entity};" in html5
+        for entity in _ENTITY.findall(text)
+    )
+
+
+def _share(some, pairs):
+    return f"{len(some):,} of {len(pairs):,} pairs"
+
+
+def _show(pair):
+    return f"{pair[0]!r} → {pair[1]!r}"

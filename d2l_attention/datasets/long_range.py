@@ -60,18 +60,18 @@ def draw_list_ops(
             "`min_length` must not be above `max_length`. Received: "
             f"min_length={min_length}, max_length={max_length}."
         )
-    rng, found = random.Random(seed), {}
-    while len(found) < num_examples:
+    rng, values = random.Random(seed), {}
+    while len(values) < num_examples:
         try:
             tokens, value = _expression(rng, max_depth, max_args, max_length)
         except _TooLong:
             continue
         if len(tokens) >= min_length:
-            found[tuple(tokens)] = value
+            values[tuple(tokens)] = value
     ids = np.zeros((num_examples, max_length), "int32")
-    for row, tokens in zip(ids, found, strict=True):
+    for row, tokens in zip(ids, values, strict=True):
         row[: len(tokens)] = [LIST_OPS_TOKENS.index(x) for x in tokens]
-    return ids, np.array(list(found.values()), "int32")
+    return ids, np.array(list(values.values()), "int32")
 
 
 class _TooLong(Exception):

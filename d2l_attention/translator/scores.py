@@ -3,7 +3,9 @@
 import sys
 from typing import NamedTuple
 
-from d2l_attention.datasets.files import normalize
+from d2l_attention.datasets.tokens import normalize
+
+RESAMPLES = 1000  # of the test set, for an interval or a test
 
 
 class Score(NamedTuple):
@@ -17,7 +19,7 @@ class Score(NamedTuple):
         return f"{self.score:.1f} [{self.low:.1f}, {self.high:.1f}]"
 
 
-def bleu(hypotheses, references, num_bootstrap=1000):
+def bleu(hypotheses, references):
     """Corpus BLEU of sentences tokenized by spaces.
 
     Source: Papineni et al. (2002), computed by `sacrebleu.metrics.BLEU` with
@@ -27,8 +29,6 @@ def bleu(hypotheses, references, num_bootstrap=1000):
     Args:
         hypotheses: List of N str, one translation for each sentence.
         references: List of N str.
-        num_bootstrap: Int, number of resamples of the test set for the
-            interval.
 
     Returns:
         `Score(score, low, high)`.
@@ -39,10 +39,10 @@ def bleu(hypotheses, references, num_bootstrap=1000):
     from sacrebleu.metrics import BLEU
 
     metric = BLEU(tokenize="none", force=True)
-    return _score(metric, hypotheses, references, num_bootstrap)
+    return _score(metric, hypotheses, references)
 
 
-def chrf(hypotheses, references, num_bootstrap=1000):
+def chrf(hypotheses, references):
     """Corpus chrF: how many character n-grams agree.
 
     Source: Popović (2015), computed by `sacrebleu.metrics.CHRF`.
@@ -50,8 +50,6 @@ def chrf(hypotheses, references, num_bootstrap=1000):
     Args:
         hypotheses: List of N str, one translation for each sentence.
         references: List of N str.
-        num_bootstrap: Int, number of resamples of the test set for the
-            interval.
 
     Returns:
         `Score(score, low, high)`.
@@ -59,14 +57,11 @@ def chrf(hypotheses, references, num_bootstrap=1000):
     Raises:
         ValueError: If the lists are empty or differ in length.
     """
-    return _score(_make_chrf(), hypotheses, references, num_bootstrap)
+    return _score(_make_chrf(), hypotheses, references)
 
 
-def signatures(num_bootstrap=1000):
+def signatures():
     """How `bleu` and `chrf` compute, in sacrebleu's words.
-
-    Args:
-        num_bootstrap: Int, number of resamples of the test set.
 
     Returns:
         Dict of the name of a metric to its signature.
@@ -78,11 +73,11 @@ def signatures(num_bootstrap=1000):
         "chrf": _make_chrf(),
     }
     for metric in metrics.values():  # they know it only after a score
-        metric.corpus_score(["a"], [["a"]], n_bootstrap=num_bootstrap)
+        metric.corpus_score(["a"], [["a"]], n_bootstrap=RESAMPLES)
     return {name: str(x.get_signature()) for name, x in metrics.items()}
 
 
-def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
+def paired_bootstrap(baseline, system, references):
     """Test whether two systems differ in BLEU.
 
     Source: Koehn (2004), computed by sacrebleu's `PairedTest`.
@@ -91,7 +86,6 @@ def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
         baseline: List of N str, translations of one system.
         system: List of N str, translations of the other system.
         references: List of N str.
-        num_bootstrap: Int, number of resamples of the test set.
 
     Returns:
         Float p-value: how often resampling alone gives such a difference.
@@ -109,7 +103,7 @@ def paired_bootstrap(baseline, system, references, num_bootstrap=1000):
         {"BLEU": BLEU(tokenize="none", force=True)},
         references=[list(references)],
         test_type="bs",
-        n_samples=num_bootstrap,
+        n_samples=RESAMPLES,
     )
     _, results = test()
     return results["BLEU"][1].p_value
@@ -179,10 +173,10 @@ def _make_chrf():
     return FloatCHRF()
 
 
-def _score(metric, hypotheses, references, num_bootstrap):
+def _score(metric, hypotheses, references):
     _check(hypotheses, references)
     result = metric.corpus_score(
-        list(hypotheses), [list(references)], n_bootstrap=num_bootstrap
+        list(hypotheses), [list(references)], n_bootstrap=RESAMPLES
     )
     mean, half_width = _mean_and_half_width(result)
     # The interval is symmetric, so it may reach beyond the scale.

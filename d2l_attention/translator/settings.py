@@ -7,7 +7,7 @@ import math
 
 from d2l_attention.datasets import files
 from d2l_attention.datasets.corpus import corpus_path
-from d2l_attention.datasets.subwords import PIECES_PER_TOKEN
+from d2l_attention.datasets.vocabularies import PIECES_PER_TOKEN
 from d2l_attention.models.bahdanau import BahdanauSeq2Seq
 from d2l_attention.models.rnnsearch import RNNSearch
 from d2l_attention.models.transformer import Transformer

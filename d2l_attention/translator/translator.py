@@ -8,7 +8,7 @@ from d2l_attention.datasets import (
     text_to_ids,
     tokenize,
 )
-from d2l_attention.datasets.subwords import SubwordVectorizer
+from d2l_attention.datasets.vocabularies import SubwordVectorizer
 from d2l_attention.models.decoding import BeamDecoder, GreedyDecoder
 import numpy as np
 

@@ -7,7 +7,7 @@ import sys
 
 from d2l_attention.datasets import load_alignments, load_pairs, load_tags
 from d2l_attention.datasets.corpus import corpus_path, read_corpus
-from d2l_attention.datasets.files import normalize
+from d2l_attention.datasets.tokens import normalize
 import pytest
 
 DATA = Path(__file__).parents[2] / "data"

@@ -11,14 +11,14 @@ import tracemalloc
 import warnings
 import zipfile
 
-from d2l_attention.datasets import lines
+from d2l_attention.datasets import files
 from d2l_attention.datasets.files import (
     DataError,
     download,
-    normalize,
     one_or_two,
     read_pairs,
 )
+from d2l_attention.datasets.tokens import normalize
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
@@ -243,7 +243,7 @@ def test_memory_is_bounded_whatever_an_archive_holds(tmp_path, monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5_000_000
-    monkeypatch.setattr(lines, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(files, "MAX_BYTES", 1_000_000)
     with pytest.raises(DataError, match="more than 1,000,000 bytes of text"):
         read_pairs(path)
 
@@ -420,38 +420,54 @@ def server(tmp_path):
         thread.join()
 
 
+@pytest.fixture
+def fetch(tmp_path, monkeypatch):
+    """Download "a" into a cache of its own."""
+
+    def from_server(downloads):
+        monkeypatch.setattr(files, "DOWNLOADS", downloads)
+        monkeypatch.setattr("pooch.os_cache", lambda _: tmp_path / "cache")
+        return download("a")
+
+    return from_server
+
+
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_download_is_checked_kept_and_not_fetched_twice(server, tmp_path):
+def test_a_download_is_checked_kept_and_not_fetched_twice(server, fetch):
     folder, address = server
     served = write_zip(folder / "a.zip", {"a.txt": "\n".join(LINES)})
     downloads = {"a": (f"{address}/a.zip", sha256(served))}
-    path = download("a", tmp_path / "cache", downloads)
+    path = fetch(downloads)
     assert len(read_pairs(path)) == 300
     served.unlink()
-    assert download("a", tmp_path / "cache", downloads) == path
+    assert fetch(downloads) == path
 
 
-def test_a_wrong_checksum_leaves_the_earlier_copy_alone(server, tmp_path):
+def test_a_wrong_checksum_leaves_the_earlier_copy_alone(
+    server, fetch, tmp_path
+):
     folder, address = server
     served = write_zip(folder / "a.zip", {"a.txt": "\n".join(LINES)})
     good = {"a": (f"{address}/a.zip", sha256(served))}
-    path = download("a", tmp_path / "cache", good)
+    path = fetch(good)
     before = path.read_bytes()
     served.write_bytes(b"something else")
     other = {"a": (f"{address}/a.zip", "0" * 64)}
     with pytest.raises(DataError, match="hash"):
-        download("a", tmp_path / "cache", other)
+        fetch(other)
     assert path.read_bytes() == before
     assert [p.name for p in (tmp_path / "cache").iterdir()] == ["a.zip"]
 
 
-def test_a_download_that_is_not_there_leaves_nothing_behind(server, tmp_path):
+def test_a_download_that_is_not_there_leaves_nothing_behind(
+    server, fetch, tmp_path
+):
     _, address = server
     with pytest.raises(DataError, match="Could not fetch a .*404"):
-        download("a", tmp_path / "cache", {"a": (f"{address}/a.zip", "0" * 64)})
+        fetch({"a": (f"{address}/a.zip", "0" * 64)})
     assert not list((tmp_path / "cache").glob("*.zip"))
 
 

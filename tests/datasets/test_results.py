@@ -1,6 +1,6 @@
 """Results: the newest of a name, wherever the package lies."""
 
-from d2l_attention.datasets import load_results, results
+from d2l_attention.datasets import corpus, load_results
 import pytest
 
 pytestmark = pytest.mark.backend_free
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.backend_free
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "corpus_path", lambda: tmp_path / "a.tsv")
+    monkeypatch.setattr(corpus, "corpus_path", lambda: tmp_path / "a.tsv")
     (tmp_path / "results").mkdir()
     return tmp_path / "results"
 

@@ -33,13 +33,13 @@ def test_bleu_by_hand():
     hypothesis, reference = ["a b c d e x"], ["a b c d e f"]
     precisions = (5 / 6, 4 / 5, 3 / 4, 2 / 3)
     expected = 100 * np.prod(precisions) ** (1 / 4)
-    assert bleu(hypothesis, reference, 1).score == pytest.approx(expected)
+    assert bleu(hypothesis, reference).score == pytest.approx(expected)
 
 
 def test_bleu_punishes_shortness():
     hypothesis, reference = ["a b c d e"], ["a b c d e f g"]
     expected = 100 * np.exp(1 - 7 / 5)
-    assert bleu(hypothesis, reference, 1).score == pytest.approx(expected)
+    assert bleu(hypothesis, reference).score == pytest.approx(expected)
 
 
 def test_the_interval_holds_the_score_and_shrinks_with_data():

@@ -6,13 +6,8 @@ from pathlib import Path
 import sys
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.datasets.files import (
-    named,
-    normalize,
-    read_pairs,
-    without_end_marks,
-)
-from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.files import look_at, named, read_pairs
+from d2l_attention.datasets.tokens import normalize, without_end_marks
 from d2l_attention.translator.commands import (
     add_search_options,
     errors_in_a_line,

@@ -1,13 +1,145 @@
-"""Pieces of words in place of words: no text is unknown."""
+"""Vocabularies, and text to ids and back: words, or pieces of words."""
 
+from collections import Counter
 import io
 import itertools
 import re
 
-from d2l_attention.datasets.files import DataError, clean, is_token
+from d2l_attention.datasets.files import DataError
+from d2l_attention.datasets.tokens import clean, is_token, normalize
+import numpy as np
 
 START, END = "[start]", "[end]"
 PIECES_PER_TOKEN = 2  # how many pieces a sentence may have for each token
+
+
+def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
+    """Make the vocabularies of the sources and of the targets of pairs.
+
+    Args:
+        pairs: List of `(source, target)`, tokens between spaces.
+        vocab_size: Int, largest number of token ids on either side; None =
+            no limit.
+        min_frequency: Int; tokens that are rarer become `[UNK]`.
+
+    Returns:
+        Two `keras.layers.TextVectorization`. The second one's vocabulary
+        holds `[start]` and `[end]`.
+
+    Raises:
+        DataError: If a vocabulary would hold no word, or the second would lack
+            `[start]` or `[end]`.
+    """
+    sides = (
+        [source for source, _ in pairs],
+        [f"{START} {target} {END}" for _, target in pairs],
+    )
+    tokens = [_frequent_tokens(x, vocab_size, min_frequency) for x in sides]
+    marks = set(), {START, END}
+    for i, name in enumerate(("source", "target")):
+        if not {*tokens[i]} > marks[i]:  # marks and a word
+            example = f", such as {pairs[0][i]!r}" if pairs else ""
+            raise DataError(
+                f"The vocabulary of the {name} would hold no word. Received: "
+                f"min_frequency={min_frequency}, vocab_size={vocab_size}, for "
+                f"{len(pairs)} texts{example}."
+            )
+    return tuple(map(make_vectorizer, tokens))
+
+
+def learn_subwords(pairs, vocab_size):
+    """Learn the pieces of the sources and of the targets of pairs.
+
+    Args:
+        pairs: List of `(source, target)`, as people write them.
+        vocab_size: Int, largest number of ids on either side.
+
+    Returns:
+        Two `SubwordVectorizer`.
+
+    Raises:
+        DataError: If `vocab_size` is too small for the characters.
+    """
+    sides = zip(*pairs, strict=True)
+    return tuple(SubwordVectorizer.learn(x, vocab_size) for x in sides)
+
+
+def make_vectorizer(tokens):
+    """A `TextVectorization` that gives the tokens the ids 2, 3, … in order."""
+    import keras
+
+    return keras.layers.TextVectorization(
+        standardize=None, split="whitespace", vocabulary=tokens
+    )
+
+
+def tokenize(text, vectorizer):
+    """The tokens of a text that people wrote, as the vectorizer splits it."""
+    if isinstance(vectorizer, SubwordVectorizer):
+        return vectorizer.tokenize(text)
+    return normalize(text).split()
+
+
+def pairs_to_ids(pairs, vectorizers, length):
+    """The ids of N pairs, with each target between `[start]` and `[end]`.
+
+    Args:
+        pairs: List of `(source, target)`: tokens between spaces, or raw text
+            for subwords.
+        vectorizers: Pair of `TextVectorization` or `SubwordVectorizer`, for
+            sources and targets.
+        length: Int, longest sentence; longer ones are cut.
+
+    Returns:
+        Two int32 arrays, padded with 0: `(N, length)` of the sources and
+        `(N, length + 2)` of the targets.
+    """
+    source_vectorizer, target_vectorizer = vectorizers
+    targets = [f"{START} {target} {END}" for _, target in pairs]
+    return (
+        text_to_ids([s for s, _ in pairs], source_vectorizer, length),
+        text_to_ids(targets, target_vectorizer, length + 2),
+    )
+
+
+def text_to_ids(texts, vectorizer, length):
+    """Ids of N texts, int32 `(N, length)`, cut or padded with 0."""
+    ids = np.zeros((len(texts), length), "int32")
+    if len(texts):
+        whole = np.asarray(vectorizer(list(texts)))[:, :length]
+        ids[:, : whole.shape[1]] = whole
+    return ids
+
+
+def ids_to_text(ids, vectorizer):
+    """N texts of ids `(N, length)`, each up to its end token, without it.
+
+    A text has single spaces. Pieces can be bytes, so a model can write any
+    white space, the end of a line too.
+    """
+    vocabulary = vectorizer.get_vocabulary()
+    join = getattr(vectorizer, "detokenize", " ".join)
+    texts = []
+    for row in np.asarray(ids):
+        tokens = [vocabulary[i] for i in row if i != 0]
+        if END in tokens:
+            tokens = tokens[: tokens.index(END)]
+        text = join(t for t in tokens if t != START)
+        texts.append(" ".join(text.split()))
+    return texts
+
+
+def _frequent_tokens(texts, vocab_size, min_frequency):
+    """The tokens to keep, the most frequent first."""
+    counts = Counter(token for text in texts for token in text.split())
+    frequent = [
+        token
+        for token, count in sorted(counts.items(), key=lambda x: (-x[1], x[0]))
+        if count >= min_frequency
+    ]
+    # Padding and [UNK] take two of the ids.
+    limit = None if vocab_size is None else max(vocab_size - 2, 1)
+    return frequent[:limit]
 
 
 class SubwordVectorizer:
@@ -91,10 +223,10 @@ class SubwordVectorizer:
             )
         except RuntimeError as error:
             reason = str(error)
-            if found := re.search(
+            if needed := re.search(
                 r"required_chars\. [0-9]+ vs ([0-9]+)", reason
             ):
-                reason = f"their characters need at least {found[1]}."
+                reason = f"their characters need at least {needed[1]}."
             raise DataError(
                 f"Could not learn {vocab_size} pieces from {len(texts)} "
                 f"texts: {reason}"
@@ -154,12 +286,10 @@ class SubwordVectorizer:
         `[start]` at the beginning of a text and `[end]` at its end are the
         ids of these tokens.
         """
-        import numpy as np
-
         rows = [self._ids(text) for text in texts]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), "int32")
-        for row, found in zip(ids, rows, strict=True):
-            row[: len(found)] = found
+        for row, of_text in zip(ids, rows, strict=True):
+            row[: len(of_text)] = of_text
         return ids
 
     def _ids(self, text):

@@ -12,7 +12,7 @@ from d2l_attention.datasets import (
     text_to_ids,
     tokenize,
 )
-from d2l_attention.datasets.files import clean, normalize
+from d2l_attention.datasets.tokens import clean, normalize
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
