@@ -35,6 +35,10 @@ COLUMNS = ("sentence", "file", "verdict", "test", "seconds")
 PYTEST = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider")
 WRONG_PACKAGE = 70  # exit status of a run that would test another checkout
 LIMIT = 600  # seconds of one run; the machine may be shared
+CONTRACTS = [  # of all layers
+    f"tests/test_{name}.py"
+    for name in ("causality", "masks_arrive", "keras_citizen", "doctests")
+]
 
 # TensorFlow is imported once, by a process from which all runs are forked.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -77,10 +81,12 @@ def files_of_tests(fault):
 
 
 def wider(fault):
-    """Return whole files, and the folder that mirrors the fault's room."""
+    """Return whole files, the folder that mirrors the room, and contracts."""
     files = files_of_tests(fault)
     room = str(Path(files[0]).parent)
-    return files if room == "tests" else [room, *files]
+    rooms = [] if room == "tests" else [room]
+    contracts = CONTRACTS if fault.file.startswith("d2l_attention") else []
+    return list(dict.fromkeys([*rooms, *files, *contracts]))
 
 
 class Copy:
@@ -126,7 +132,7 @@ class Copy:
         failed = [
             line.split(" ", 1)[1].split(" - ")[0]
             for line in lines
-            if line.startswith(("FAILED ", "ERROR "))
+            if line.startswith(("FAILED tests/", "ERROR tests/"))
         ]
         return code, failed
 
