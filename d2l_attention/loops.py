@@ -4,7 +4,7 @@ The portable forms are `keras.ops.scan`, `while_loop` and `slice_update`.
 TensorFlow has forms of its own here. The gradient of `keras.ops.scan` does
 not compile there under XLA. Its `while_loop` would run ten steps at a time,
 each with blocks of its own in memory; two at a time is faster than one. Its
-`slice_update` copies the whole array; a `TensorArray` does not.
+`slice_update` copies the whole array; `scatter_update` need not.
 """
 
 from functools import partial
