@@ -34,14 +34,6 @@ def reshape(x, shape):
     return ops.reshape(x, shape)
 
 
-def pad_rows_like(x, like):
-    """`(H, s, K)` followed by rows of zeros, in the shape of `like`."""
-    if x.shape[1] == like.shape[1] and x.shape[1] is not None:
-        return x
-    x = ops.concatenate([x, ops.zeros_like(like)], axis=1)
-    return x[:, : ops.shape(like)[1]]
-
-
 def pad_to(x, axis, size):
     """Pad the end of an axis with zeros, or False, up to `size`."""
     if isinstance(size, int) and size == x.shape[axis]:

@@ -1,13 +1,53 @@
-"""Exact attention, block by block: no matrix of all queries and keys."""
+"""Exact attention without a matrix of all queries and keys.
+
+A softmax can be taken block by block of keys (chapter 17). A query remembers
+the highest score m, the total Σ exp(s − m) and the carried sum
+Σ exp(s − m) v of the keys read so far; each block shrinks them where m rises:
+
+    m′ = max(m, scores),  shrink = exp(m − m′)
+    total′ = shrink · total + Σ exp(scores − m′)
+    carried′ = shrink · carried + Σ exp(scores − m′) v
+    output = carried / total,  log_sum_exp = m + log total
+
+The backward pass computes the scores again, and from them and the log-sum-exp
+the weights p = exp(scores − log_sum_exp):
+
+    d_v = pᵀ d_o,  d_s = p (d_o vᵀ − δ),  δ = Σ d_o o
+    d_q = d_s k,  d_k = d_sᵀ q
+
+First comes this, over blocks of queries and keys. Below stands what is faster
+on TensorFlow and less plain: tiles of few queries with all their keys.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.flash_blocks import Blocks
-from d2l_attention.layers.flash_passes import attend_in_blocks
+from d2l_attention.layers.chunks import (
+    ceil_divide,
+    even_blocks,
+    pad_to,
+    reshape,
+)
+from d2l_attention.layers.loops import (
+    count_loop,
+    hide_last_triangle,
+    join_tiles,
+    slices_may_vary,
+    write_block,
+)
 from d2l_attention.layers.masking import check_mask
 from d2l_attention.layers.multi_head import HeadProjections
 import keras
-from keras import ops, tree
+from keras import ops
+
+SQUARE = 512  # queries and keys in a block where tiles cannot be used
+# Of tiles. Chosen by measuring 512 to 32,768 tokens on two cores.
+SCORES = 2**21  # at most, 8 MB in float32
+QUERIES = 512  # at most
+CAUSAL_QUERIES = 256  # smaller tiles skip more of the hidden keys
+SCORES_OF_HEADS = 2**19  # short sequences share a tile up to this many
 
 
 def flash_attention(
@@ -23,18 +63,18 @@ def flash_attention(
     """Softmax attention with memory that grows as T + S, not as T times S.
 
         for each block of queries, for each block of keys:
-            s = q kᵀ / √K,  p = softmax(s)        # of this block alone
-            m = max s,  g = Σ exp(s − m)
-            M′ = max(M, m)                        # M and G: of all before
-            old = exp(M − M′) G,  new = exp(m − M′) g
-            o = (old o + new p v) / (old + new)
-            M = M′,  G = old + new
-        output = o,  log_sum_exp = M + log G
+            s = q kᵀ / √K
+            m′ = max(m, max s),  shrink = exp(m − m′)
+            total = shrink · total + Σ exp(s − m′)
+            carried = shrink · carried + exp(s − m′) v
+            m = m′
+        output = carried / total,  log_sum_exp = m + log total
 
-    If one block holds all keys, o = p v, and nothing is merged. Without
-    `block_size` one does for up to 2¹⁵ keys on TensorFlow without XLA, and up
-    to 512 otherwise. The gradient computes the weights of each block again
-    instead of keeping them, and cannot be differentiated again.
+    Without `block_size`, TensorFlow takes few queries with all their keys at a
+    time (up to 512 queries for 4,096 keys, 64 for 32,768), so no block needs
+    merging; under XLA and on other backends blocks have 512 queries and keys.
+    The gradient computes the weights of each block again instead of keeping
+    them, and cannot be differentiated again.
 
     Source: Dao et al. (2022), arXiv:2205.14135; Rabe and Staats (2021),
     arXiv:2112.05682; document 004, section 6, steps 5 and 6.
@@ -77,44 +117,24 @@ def flash_attention(
     if block_size is not None:
         check_positive("block_size", block_size)
     _check(query, key, value, attention_mask)
-    dtype = query.dtype
+    dtype, num_features = query.dtype, value.shape[-1]
     wide = "float64" if ops.dtype(query) == "float64" else "float32"
-    query = _heads_first(query, wide) / key.shape[-1] ** 0.5  # (B, H, T, K)
-    key, value = _heads_first(key, wide), _heads_first(value, wide)
-    b, h, t, _ = ops.shape(query)
-    scores_shape = (b, h, t, ops.shape(key)[2])
-    if 0 in (query.shape[2], key.shape[2]):  # nothing to cut into blocks
-        return _without_scores(query, value, dtype, return_log_sum_exp)
-    blocks = Blocks.of(
-        scores_shape, block_size, attention_mask, use_causal_mask
+    query, key, value = (
+        ops.transpose(ops.cast(x, wide), (0, 2, 1, 3))  # (B, H, T, K)
+        for x in (query, key, value)
     )
-    found = attend_in_blocks(
-        blocks,
-        blocks.cut(query, blocks.queries),
-        blocks.cut(key, blocks.keys),
-        blocks.cut(value, blocks.keys),
-        return_log_sum_exp,
+    query = query / key.shape[-1] ** 0.5
+    in_tiles = block_size is None and slices_may_vary()
+    if in_tiles and 0 not in (query.shape[2], key.shape[2]):
+        attend = partial(_attend_in_tiles, with_norm=return_log_sum_exp)
+    else:
+        attend = partial(_attend_in_blocks, block_size=block_size or SQUARE)
+    result = attend(
+        query, key, value, _with_four_axes(attention_mask), use_causal_mask
     )
-    output, *log_sum_exp = tree.flatten(found)
-    output = blocks.join(output, (b, h, t, value.shape[-1]))
-    output = ops.cast(ops.transpose(output, (0, 2, 1, 3)), dtype)
-    if not return_log_sum_exp:
-        return output
-    return output, blocks.join(log_sum_exp[0], (b, h, t, 1))[..., 0]
-
-
-def _without_scores(query, value, dtype, return_log_sum_exp):
-    """Zeros, and log 0, where there are no queries or no keys."""
-    b, h, t, _ = ops.shape(query)
-    output = ops.zeros((b, t, h, value.shape[-1]), dtype)
-    if not return_log_sum_exp:
-        return output
-    return output, ops.full((b, h, t), -float("inf"), query.dtype)
-
-
-def _heads_first(x, dtype):
-    """`(B, T, H, K)` as `(B, H, T, K)` of a dtype."""
-    return ops.transpose(ops.cast(x, dtype), (0, 2, 1, 3))
+    output = ops.transpose(result[..., :num_features], (0, 2, 1, 3))
+    output = ops.cast(output, dtype)
+    return (output, result[..., -1]) if return_log_sum_exp else output
 
 
 def _check(query, key, value, mask):
@@ -164,6 +184,8 @@ class FlashAttention(HeadProjections, AttentionLayer):
             block; None chooses both.
 
     The call is that of `AttentionLayer`; the output is `(B, T, output_dim)`.
+    A causal mask is never formed: a block of queries skips the keys that none
+    of them sees.
 
     Raises:
         ValueError: If a size is not positive, or shapes do not match.
@@ -203,9 +225,7 @@ class FlashAttention(HeadProjections, AttentionLayer):
             use_bias=use_bias,
             **kwargs,
         )
-        self.block_size = block_size
-        if block_size is not None:
-            self.block_size = check_positive("block_size", block_size)
+        self.block_size = check_positive("block_size", block_size, None)
 
     def attend(
         self,
@@ -218,9 +238,9 @@ class FlashAttention(HeadProjections, AttentionLayer):
         training=None,
     ):
         heads = flash_attention(
-            query,
-            key,
-            value,
+            query,  # (B, T, H, K)
+            key,  # (B, S, H, K)
+            value,  # (B, S, H, V)
             attention_mask=mask,
             use_causal_mask=use_causal_mask,
             block_size=self.block_size,
@@ -229,3 +249,397 @@ class FlashAttention(HeadProjections, AttentionLayer):
 
     def get_config(self):
         return {**super().get_config(), "block_size": self.block_size}
+
+
+def _with_four_axes(mask):
+    """The mask as `(B or 1, H or 1, T or 1, S or 1)`, or None."""
+    if mask is None:
+        return None
+    mask = ops.convert_to_tensor(mask)
+    mask = ops.expand_dims(mask, 0) if len(mask.shape) == 2 else mask
+    return ops.expand_dims(mask, 1) if len(mask.shape) == 3 else mask
+
+
+def _with_gradient(forward, backward, *arrays):
+    """`forward(*arrays)`, differentiated by backward(*arrays, result, d)."""
+
+    @ops.custom_gradient
+    def attend(*arrays):
+        result = forward(*arrays)
+
+        def gradient(*inputs, upstream=None):
+            # Torch passes the inputs too, and the gradient by its name.
+            upstream = inputs[0] if upstream is None else upstream
+            return backward(*arrays, result, upstream)
+
+        return result, gradient
+
+    return attend(*arrays)
+
+
+def _output_gradient(result, upstream, num_features):
+    """d_o, and δ = Σ d_o o less the gradient of the log-sum-exp, if any.
+
+    `result` has the output and, in one column more, the log-sum-exp.
+    """
+    d_output = upstream[..., :num_features]
+    delta = ops.sum(d_output * result[..., :num_features], -1, keepdims=True)
+    d_norm = ops.sum(upstream[..., num_features:], -1, keepdims=True)
+    return d_output, delta - d_norm
+
+
+def _score_gradient(weights, value, d_output, delta):
+    """d_s = p (d_o vᵀ − δ)."""
+    return weights * (ops.matmul(d_output, _transposed(value)) - delta)
+
+
+def _transposed(x):
+    return ops.swapaxes(x, -1, -2)
+
+
+class Blocks(NamedTuple):
+    """How T queries and S keys are cut; the last blocks are padded."""
+
+    queries: Any  # in a block
+    keys: Any  # in a block
+    num_query_blocks: Any
+    num_key_blocks: Any
+    num_keys: Any  # without the padding
+    offset: Any  # query t sees keys up to t + offset; None = all
+    mask: Any  # (B or 1, H or 1, T or 1, S or 1), or None
+
+    @classmethod
+    def of(cls, num_queries, num_keys, block_size, mask=None, causal=False):
+        queries, num_query_blocks = even_blocks(num_queries, block_size)
+        keys, num_key_blocks = even_blocks(num_keys, block_size)
+        queries, keys = max(1, queries), max(1, keys)  # of nothing, too
+        if mask is not None and mask.shape[2] != 1:
+            mask = pad_to(mask, 2, queries * num_query_blocks)
+        if mask is not None and mask.shape[3] != 1:
+            mask = pad_to(mask, 3, keys * num_key_blocks)
+        offset = num_keys - num_queries if causal else None
+        numbers = num_query_blocks, num_key_blocks, num_keys
+        return cls(queries, keys, *numbers, offset, mask)
+
+    def num_visible_key_blocks(self, i):
+        """Number of leading key blocks visible to some query of block i."""
+        if self.offset is None:
+            return self.num_key_blocks
+        last = (i + 1) * self.queries + self.offset  # keys its last query sees
+        return ops.clip(ceil_divide(last, self.keys), 0, self.num_key_blocks)
+
+    def first_query_block(self, j):
+        """Index of the first query block with a query that sees key block j."""
+        if self.offset is None:
+            return 0
+        first = j * self.keys - self.offset  # first query that sees it
+        return ops.clip(first // self.queries, 0, self.num_query_blocks)
+
+    def scores(self, i, j, query, key):
+        """Scores of query block i and key block j, −inf where hidden."""
+        scores = ops.matmul(query, _transposed(key))
+        t = i * self.queries + ops.arange(self.queries, dtype="int32")[:, None]
+        s = j * self.keys + ops.arange(self.keys, dtype="int32")
+        seen = s < self.num_keys
+        if self.offset is not None:
+            seen = ops.logical_and(seen, s <= t + self.offset)
+        if self.mask is not None:
+            seen = ops.logical_and(seen, self._mask_of(i, j))
+        return ops.where(seen, scores, -float("inf"))
+
+    def _mask_of(self, i, j):
+        start, shape = [0, 0, 0, 0], list(ops.shape(self.mask))
+        if self.mask.shape[2] != 1:
+            start[2], shape[2] = i * self.queries, self.queries
+        if self.mask.shape[3] != 1:
+            start[3], shape[3] = j * self.keys, self.keys
+        return ops.slice(self.mask, start, shape)
+
+
+def _attend_in_blocks(query, key, value, mask, causal, block_size):
+    """Output and log-sum-exp, `(B, H, T, V + 1)`."""
+    num_queries, num_keys = ops.shape(query)[2], ops.shape(key)[2]
+    blocks = Blocks.of(num_queries, num_keys, block_size, mask, causal)
+    result = _with_gradient(
+        partial(_read_blocks, blocks),
+        partial(_read_blocks_again, blocks),
+        _cut(query, blocks.num_query_blocks, blocks.queries),
+        _cut(key, blocks.num_key_blocks, blocks.keys),
+        _cut(value, blocks.num_key_blocks, blocks.keys),
+    )
+    b, h, _, width = *ops.shape(query)[:3], value.shape[-1] + 1
+    result = ops.transpose(result, (1, 2, 0, 3, 4))
+    padded = blocks.num_query_blocks * blocks.queries
+    return reshape(result, (b, h, padded, width))[:, :, :num_queries]
+
+
+def _cut(x, number, size):
+    """`(B, H, T, K)` as `number` blocks `(B, H, size, K)`."""
+    b, h, _, k = ops.shape(x)
+    x = reshape(pad_to(x, 2, number * size), (b, h, number, size, k))
+    return ops.transpose(x, (2, 0, 1, 3, 4))
+
+
+def _read_blocks(blocks, query, key, value):
+    """Output and log-sum-exp of each query, side by side."""
+
+    def write_query_block(i, result):
+        q = query[i]  # (B, H, queries, K)
+
+        def read(j, *so_far):
+            scores = blocks.scores(i, j, q, key[j])
+            return read_key_block(scores, value[j], *so_far)
+
+        zero = ops.zeros_like(result[0])
+        so_far = zero[..., :1] - float("inf"), zero[..., :1], zero[..., 1:]
+        last = blocks.num_visible_key_blocks(i)
+        highest, total, carried = count_loop(0, last, read, so_far)
+        total = ops.where(total == 0, 1.0, total)  # nothing seen: 0, and −inf
+        norm = highest + ops.log(total)
+        both = ops.concatenate([carried / total, norm], axis=-1)
+        return (write_block(result, i, both),)
+
+    shape = (*ops.shape(query)[:-1], value.shape[-1] + 1)
+    result = ops.zeros(shape, query.dtype)
+    return count_loop(0, shape[0], write_query_block, (result,))[0]
+
+
+def read_key_block(scores, value, highest, total, carried):
+    """What a query remembers, after one more block of keys."""
+    new = ops.maximum(highest, ops.max(scores, axis=-1, keepdims=True))
+    finite = _finite(new)  # it is −inf while nothing was seen
+    shrink, powers = ops.exp(highest - finite), ops.exp(scores - finite)
+    total = shrink * total + ops.sum(powers, axis=-1, keepdims=True)
+    return new, total, shrink * carried + ops.matmul(powers, value)
+
+
+def _finite(x):
+    return ops.where(ops.isfinite(x), x, 0.0)
+
+
+def _read_blocks_again(blocks, query, key, value, result, upstream):
+    """Gradients of queries, keys and values."""
+    d_output, delta = _output_gradient(result, upstream, value.shape[-1])
+    norm = _finite(result[..., -1:])
+
+    def add_key_block(j, d_query, d_key, d_value):
+        k, v = key[j], value[j]
+
+        def add_query_block(i, d_query, d_k, d_v):
+            p = ops.exp(blocks.scores(i, j, query[i], k) - norm[i])
+            d_s = _score_gradient(p, v, d_output[i], delta[i])
+            return (
+                write_block(d_query, i, d_query[i] + ops.matmul(d_s, k)),
+                d_k + ops.matmul(_transposed(d_s), query[i]),
+                d_v + ops.matmul(_transposed(p), d_output[i]),
+            )
+
+        first, last = blocks.first_query_block(j), blocks.num_query_blocks
+        nothing = d_query, ops.zeros_like(k), ops.zeros_like(v)
+        d_query, d_k, d_v = count_loop(first, last, add_query_block, nothing)
+        return d_query, write_block(d_key, j, d_k), write_block(d_value, j, d_v)
+
+    nothing = [ops.zeros_like(x) for x in (query, key, value)]
+    return count_loop(0, blocks.num_key_blocks, add_key_block, nothing)
+
+
+# Tiles: few queries with all the keys that they see. TensorFlow computes the
+# softmax of whole rows in one operation, so nothing is merged. A tile belongs
+# to one head, so a slice of it is a view; short sequences share a tile.
+
+
+class Tiles(NamedTuple):
+    """The tiles of M = B H heads with T queries and S keys."""
+
+    heads: Any  # in a tile; several only if it has all their queries
+    queries: Any  # in a tile
+    num_head_blocks: Any
+    num_query_blocks: Any
+    num_queries: Any
+    num_keys: Any
+    offset: Any  # query t sees keys up to t + offset; None = all
+    mask: Any  # rows (·, S or 1), or None
+    mask_rows: Any  # which of them query t of head m reads, (M, T or 1)
+
+    @classmethod
+    def of(cls, scores_shape, mask=None, causal=False):
+        """Choose the tiles for scores `(B, H, T, S)`."""
+        b, h, t, s = scores_shape
+        most = _clip(SCORES // s, 1, CAUSAL_QUERIES if causal else QUERIES)
+        queries, num_query_blocks = even_blocks(t, most)
+        heads = _clip(SCORES_OF_HEADS // t // s, 1, b * h)
+        if not isinstance(num_query_blocks, int):
+            heads = ops.where(num_query_blocks == 1, heads, 1)
+        elif num_query_blocks > 1:
+            heads = 1
+        heads, num_head_blocks = even_blocks(b * h, heads)
+        rows = None
+        if mask is not None:
+            mask_batch, mask_heads, mask_queries, _ = ops.shape(mask)
+            head = ops.arange(b * h, dtype="int32")  # b H + h
+            rows = (head // h) % mask_batch * mask_heads + head % h % mask_heads
+            rows = rows[:, None] * mask_queries + ops.arange(
+                mask_queries, dtype="int32"
+            )
+            mask = ops.reshape(mask, (-1, mask.shape[3] or s))
+        offset = s - t if causal else None
+        return cls(
+            heads,
+            queries,
+            num_head_blocks,
+            num_query_blocks,
+            t,
+            s,
+            offset,
+            mask,
+            rows,
+        )
+
+    def query_rows(self, x, h, i):
+        """Of rows `(M T, ·)` those of a tile, `(heads, queries, ·)`."""
+        t, number = self.num_queries, self.queries
+        if not (isinstance(t, int) and t % number == 0):
+            number = ops.minimum(number, t - i * number)
+        first = h * self.heads * t + i * self.queries
+        return self._heads(x[first : first + self.heads * number], number)
+
+    def visible_rows(self, x, h, i):
+        """Of rows `(M S, ·)` those that a tile sees, `(heads, keys, ·)`."""
+        s = self.num_keys
+        number = s
+        if self.offset is not None:  # all of them, where a tile has all queries
+            number = _clip((i + 1) * self.queries + self.offset, 1, s)
+        first = h * self.heads * s
+        return self._heads(
+            x[first : first + (self.heads - 1) * s + number], number
+        )
+
+    def _heads(self, rows, number):
+        heads = 1 if isinstance(self.heads, int) and self.heads == 1 else -1
+        return ops.reshape(rows, (heads, number, rows.shape[-1]))
+
+    def scores_and_weights(self, h, i, query, key):
+        """Scores of a tile and their softmax, 0 for queries that see no key."""
+        scores = ops.matmul(query, _transposed(key))
+        if self._ends_in_a_triangle():
+            scores = hide_last_triangle(scores, self.queries)
+        elif self.mask is not None or self.offset is not None:
+            seen = self._seen(h, i, *ops.shape(scores)[1:])
+            any_seen = ops.any(seen, axis=-1, keepdims=True)
+            hidden = ops.where(any_seen, -float("inf"), 0.0)  # 0: not NaN
+            scores = ops.where(seen, scores, ops.cast(hidden, scores.dtype))
+            return scores, ops.where(any_seen, _softmax(scores), 0.0)
+        return scores, _softmax(scores)
+
+    def _ends_in_a_triangle(self):
+        """Whether all that is hidden are the later ones of a tile's queries."""
+        t, offset = self.num_queries, self.offset
+        known = all(isinstance(x, int) for x in (t, offset))
+        if not known or self.mask is not None:
+            return False
+        return offset >= 0 and self.queries > 1 and t % self.queries == 0
+
+    def _seen(self, h, i, num_queries, num_keys):
+        """Which keys the queries of a tile see, `(heads or 1, …, …)`."""
+        seen = None
+        queries = i * self.queries + ops.arange(num_queries, dtype="int32")
+        if self.mask is not None:
+            rows = self.mask_rows[h * self.heads : (h + 1) * self.heads]
+            if self.mask_rows.shape[1] != 1:
+                rows = ops.take(rows, queries, axis=1)
+            seen = ops.take(self.mask, rows, axis=0)[..., :num_keys]
+        if self.offset is None:
+            return seen
+        keys = ops.arange(num_keys, dtype="int32")
+        past = (keys <= queries[:, None] + self.offset)[None]
+        return past if seen is None else ops.logical_and(seen, past)
+
+
+def _clip(x, low, high):
+    if all(isinstance(value, int) for value in (x, low, high)):
+        return max(low, min(x, high))
+    return ops.maximum(low, ops.minimum(x, high))
+
+
+def _softmax(scores):
+    if scores.shape[-1] == 1:  # Keras warns about it
+        return ops.ones_like(scores)
+    return ops.softmax(scores, axis=-1)
+
+
+def _attend_in_tiles(query, key, value, mask, causal, with_norm):
+    """Output `(B, H, T, V)`, with the log-sum-exp in one column more."""
+    b, h, t, _ = ops.shape(query)
+    tiles = Tiles.of((b, h, t, ops.shape(key)[2]), mask, causal)
+    result = _with_gradient(
+        partial(_read_tiles, tiles, with_norm),
+        partial(_read_tiles_again, tiles),
+        *(ops.reshape(x, (-1, x.shape[-1])) for x in (query, key, value)),
+    )
+    return reshape(result, (b, h, t, result.shape[-1]))
+
+
+def _read_tiles(tiles, with_norm, query, key, value):
+    """Rows `(M T, V)` of output, or `(M T, V + 1)` with log-sum-exp."""
+
+    def read(tile):
+        h, i = tile // tiles.num_query_blocks, tile % tiles.num_query_blocks
+        q = tiles.query_rows(query, h, i)
+        k, v = (tiles.visible_rows(x, h, i) for x in (key, value))
+        scores, weights = tiles.scores_and_weights(h, i, q, k)
+        result = ops.matmul(weights, v)
+        if with_norm:  # the largest weight is exp(0) / total
+            top = ops.max(weights, axis=-1, keepdims=True)
+            norm = ops.max(scores, axis=-1, keepdims=True) - ops.log(top)
+            norm = ops.where(top == 0, -float("inf"), norm)
+            result = ops.concatenate([result, norm], axis=-1)
+        return (ops.reshape(result, (-1, width)),), ()
+
+    width = value.shape[-1] + with_norm
+    number = tiles.num_head_blocks * tiles.num_query_blocks
+    return join_tiles(read, number, [width], query.dtype)[0][0]
+
+
+def _read_tiles_again(tiles, query, key, value, result, upstream):
+    """Gradients of the rows of queries, keys and values."""
+    d_output, delta = _output_gradient(result, upstream, value.shape[-1])
+
+    def add_heads(h):
+        def add_tile(i, d_key, d_value):
+            q, d_o, delta_i = (
+                tiles.query_rows(x, h, i) for x in (query, d_output, delta)
+            )
+            k, v = (tiles.visible_rows(x, h, i) for x in (key, value))
+            _, p = tiles.scores_and_weights(h, i, q, k)
+            d_s = _score_gradient(p, v, d_o, delta_i)
+            d_q = ops.reshape(ops.matmul(d_s, k), (-1, query.shape[-1]))
+            d_key = add_rows(d_key, ops.matmul(_transposed(d_s), q))
+            d_value = add_rows(d_value, ops.matmul(_transposed(p), d_o))
+            return (d_q,), (d_key, d_value)
+
+        def add_rows(x, rows):
+            if tiles.offset is None:
+                return x + rows
+            unseen = tiles.num_keys - ops.shape(rows)[1]
+            return x + ops.pad(rows, ((0, 0), (0, unseen), (0, 0)))
+
+        last = tiles.num_query_blocks - 1
+        nothing = (
+            ops.zeros_like(tiles.visible_rows(x, h, last)) for x in (key, value)
+        )
+        (d_query,), d_key_value = join_tiles(
+            add_tile,
+            tiles.num_query_blocks,
+            [query.shape[-1]],
+            query.dtype,
+            tuple(nothing),
+        )
+        d_key, d_value = (
+            ops.reshape(x, (-1, x.shape[-1])) for x in d_key_value
+        )
+        return (d_query, d_key, d_value), ()
+
+    widths = [x.shape[-1] for x in (query, key, value)]
+    return tuple(
+        join_tiles(add_heads, tiles.num_head_blocks, widths, query.dtype)[0]
+    )

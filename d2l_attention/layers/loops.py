@@ -4,7 +4,7 @@ The portable forms are `keras.ops.scan`, `while_loop` and `slice_update`.
 TensorFlow has forms of its own here. The gradient of `keras.ops.scan` does
 not compile there under XLA. Its `while_loop` would run ten steps at a time,
 each with blocks of its own in memory; two at a time is faster than one. Its
-`slice_update` copies the whole array; a `TensorArray` does not.
+`slice_update` copies the whole array; `scatter_update` need not.
 """
 
 from functools import partial
@@ -72,17 +72,6 @@ def _scan_states_tensorflow(step, state, inputs):
     return tree.pack_sequence_as(state, stacked)
 
 
-def clip_or_low(x, low, high):
-    """x between two bounds.
-
-    An int if all three are ints. Otherwise a tensor on TensorFlow, and `low`
-    on other backends, where a symbolic size has no value yet.
-    """
-    if all(isinstance(value, int) for value in (x, low, high)):
-        return max(low, min(x, high))
-    return ops.maximum(low, ops.minimum(x, high)) if _on_tensorflow() else low
-
-
 def slices_may_vary():
     """Whether a slice in a loop may be of another size at each step.
 
@@ -113,13 +102,6 @@ def over_filled_slots(attend, length, size):
         return attend(size)
     branches = [partial(attend, n) for n in ends]
     return ops.switch((length - 1) // step, branches)
-
-
-def first_rows(x, size):
-    """The first `size` rows of `(H, S, K)`; `size` may be a tensor."""
-    if x.shape[0] == 1:  # TensorFlow takes rows of a matrix without a copy
-        return ops.slice(x[0], (0, 0), (size, x.shape[2]))[None]
-    return ops.slice(x, (0, 0, 0), (ops.shape(x)[0], size, x.shape[2]))
 
 
 def hide_last_triangle(scores, num_rows):
@@ -159,55 +141,52 @@ def count_loop(first, end, body, state):
     def step(i, *state):
         return i + 1, *body(i, *state)
 
-    start, state = ops.convert_to_tensor(first, "int32"), tuple(state)
+    state = ops.convert_to_tensor(first, "int32"), *state
     if not _on_tensorflow():
-        return ops.while_loop(condition, step, (start, *state))[1:]
+        return ops.while_loop(condition, step, state)[1:]
     import tensorflow as tf
 
-    state = (start, *state)
     return tf.while_loop(condition, step, state, parallel_iterations=2)[1:]
 
 
-def new_block_array(shape, dtype):
-    """An array for N blocks of a shape `(N, …)`, each yet to be written."""
-    if not _on_tensorflow():
-        return ops.zeros(shape, dtype)
+def join_tiles(tile, number, widths, dtype, state=()):
+    """Rows of all tiles, below each other, and the last state; TensorFlow only.
+
+    Args:
+        tile: Function `(i, *state) -> (rows, state)` of two tuples.
+        number: How many tiles there are.
+        widths: Features of each of the rows; their number may differ.
+        dtype: Of the rows.
+        state: Tuple of tensors before the first tile.
+    """
     import tensorflow as tf
 
-    known = [size if isinstance(size, int) else None for size in shape[1:]]
-    return tf.TensorArray(dtype, size=shape[0], element_shape=known)
+    def write(i, *arrays_and_state):
+        arrays, state = arrays_and_state[:many], arrays_and_state[many:]
+        rows, state = tile(i, *state)
+        pairs = zip(arrays, rows, strict=True)
+        return *(array.write(i, x) for array, x in pairs), *state
+
+    many = len(widths)
+    arrays = [
+        tf.TensorArray(
+            dtype, number, infer_shape=False, element_shape=(None, width)
+        )
+        for width in widths
+    ]
+    last = count_loop(0, number, write, (*arrays, *state))
+    return [array.concat() for array in last[:many]], last[many:]
 
 
-def block_array_of(blocks):
-    """An array with the contents of the tensor `(N, …)`."""
-    if not _on_tensorflow():
-        return blocks
-    import tensorflow as tf
+def write_block(blocks, i, block):
+    """`(N, …)` with block i replaced.
 
-    return tf.TensorArray(
-        blocks.dtype,
-        size=tf.shape(blocks)[0],
-        element_shape=blocks.shape[1:],
-        clear_after_read=False,
-    ).unstack(blocks)
-
-
-def read_block(array, i):
-    """Block i."""
-    return array.read(i) if _on_tensorflow() else array[i]
-
-
-def write_block(array, i, block):
-    """The array with block i replaced."""
+    A graph of TensorFlow writes into the tensor if nothing else reads it;
+    `ops.slice_update` would copy it there.
+    """
     if _on_tensorflow():
-        return array.write(i, block)
-    start = (i, *(0 for _ in block.shape))
-    return ops.slice_update(array, start, block[None])
-
-
-def stack_blocks(array):
-    """The tensor `(N, …)` of all blocks."""
-    return array.stack() if _on_tensorflow() else array
+        return ops.scatter_update(blocks, [[i]], block[None])
+    return ops.slice_update(blocks, (i, *(0 for _ in block.shape)), block[None])
 
 
 def wake_backend():

@@ -8,7 +8,7 @@ from d2l_attention import (
     flash_attention,
     padding_mask,
 )
-from d2l_attention.layers import flash_blocks
+from d2l_attention.layers import flash
 import keras
 from keras import ops
 import numpy as np
@@ -70,22 +70,24 @@ def test_equals_attention_for_any_block_size(block_size, masked, causal, sizes):
     assert (to_numpy(found[0]).transpose(0, 2, 1, 3)[empty] == 0).all()
 
 
-# Blocks as for long sequences, of inputs of 11 queries and 13 keys: of one
-# head and a few queries; of several heads; of some of the keys.
+# Tiles as for long sequences, of inputs of 11 queries and 13 keys: of one head
+# and a few queries; of several heads.
 LIMITS = {
     "queries": {"SCORES": 52, "SCORES_OF_HEADS": 52},
     "heads": {"SCORES_OF_HEADS": 600},
     "rows": {"QUERIES": 5, "CAUSAL_QUERIES": 3, "SCORES_OF_HEADS": 1},
-    "keys": {"LONGEST_ROW": 12, "QUERIES_OF_LONGER": 5, "SCORES": 20},
+    "squares": {"SQUARE": 5},  # where slices cannot grow
 }
 
 
 @pytest.fixture(params=LIMITS)
 def small_blocks(request, monkeypatch):
-    if keras.backend.backend() == "jax" and request.param != "heads":
-        pytest.skip("JAX has blocks of 512 queries and keys")
+    if (keras.backend.backend() == "tensorflow") == (
+        request.param == "squares"
+    ):
+        pytest.skip("TensorFlow has tiles, other backends have squares")
     for name, value in LIMITS[request.param].items():
-        monkeypatch.setattr(flash_blocks, name, value)
+        monkeypatch.setattr(flash, name, value)
     return request.param
 
 
@@ -119,15 +121,22 @@ def test_blocks_of_long_sequences(small_blocks, masked, causal, sizes):
         np.testing.assert_allclose(to_numpy(a), to_numpy(b), atol=1e-5)
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="only TensorFlow has tiles"
+)
 def test_small_blocks_are_what_they_are_called(small_blocks):
-    blocks = flash_blocks.Blocks.of((2, 3, 11, 13))
+    tiles = flash.Tiles.of((2, 3, 11, 13))
     if small_blocks == "heads":
-        assert (blocks.heads, blocks.num_head_blocks) == (3, 2)
-    elif small_blocks == "keys":
-        assert (blocks.num_query_blocks, blocks.num_key_blocks) == (3, 4)
+        assert (tiles.heads, tiles.num_head_blocks) == (3, 2)
     else:
-        assert (blocks.heads, blocks.keys) == (1, 13)
-        assert blocks.num_query_blocks == 3
+        assert (tiles.heads, tiles.num_query_blocks) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "num_keys, queries", [(64, 512), (8192, 256), (32_768, 64), (2**20, 2)]
+)
+def test_more_keys_leave_fewer_queries_in_a_tile(num_keys, queries):
+    assert flash.Tiles.of((1, 1, 4096, num_keys)).queries == queries
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -152,23 +161,24 @@ def test_blocks_of_long_sequences_compile(small_blocks, jit_compile):
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="XLA is all JAX has"
 )
-def test_only_xla_asks_for_squares():
+def test_only_xla_asks_for_squares(monkeypatch):
     import tensorflow as tf
 
-    def blocks():
-        made.append(flash_blocks.Blocks.of((1, 2, 2048, 2048)))
-        return tf.constant(0)
+    def attend(*arrays):
+        return flash_attention(*arrays)
 
-    made = []
-    for function in (
-        blocks,
-        tf.function(blocks),
-        tf.function(blocks, jit_compile=True),
-        tf.function(tf.function(blocks), jit_compile=True),
-    ):
-        function()
-    assert [b.keys for b in made] == [2048, 2048, 512, 512]
-    assert [b.slices_vary for b in made] == [True, True, False, False]
+    made, in_blocks = [], flash._attend_in_blocks
+    monkeypatch.setattr(
+        flash,
+        "_attend_in_blocks",
+        lambda *arrays, **more: made.append(more) or in_blocks(*arrays, **more),
+    )
+    arrays = inputs()
+    attend(*arrays), tf.function(attend)(*arrays)
+    assert not made
+    tf.function(attend, jit_compile=True)(*arrays)
+    tf.function(tf.function(attend), jit_compile=True)(*arrays)
+    assert made == 2 * [{"block_size": 512}]
 
 
 @pytest.mark.skipif(
@@ -178,19 +188,21 @@ def test_only_xla_asks_for_squares():
 def test_keys_that_a_block_of_queries_cannot_see_are_skipped(
     block_size, pairs, monkeypatch
 ):
-    """Of 4 x 4 pairs of blocks 10; or 4 blocks of queries, each by itself."""
-    counted, weights = [], flash_blocks.Blocks.scores_and_weights
+    """Of 4 x 4 pairs of blocks 10; or 4 tiles of queries, each by itself."""
+    seen, matmul = [], ops.matmul
 
-    def spy(blocks, h, i, j, query, key):
-        counted.append(key.shape[1])
-        return weights(blocks, h, i, j, query, key)
+    def spy(a, b):
+        if a.shape[-1] == 3:  # features of queries and keys
+            seen.append(b.shape[-1])
+        return matmul(a, b)
 
-    monkeypatch.setattr(flash_blocks, "CAUSAL_QUERIES", 4)
-    monkeypatch.setattr(flash_blocks.Blocks, "scores_and_weights", spy)
-    arrays = inputs(16, 16)
+    monkeypatch.setattr(flash, "CAUSAL_QUERIES", 4)
+    monkeypatch.setattr(flash, "SCORES_OF_HEADS", 1)
+    monkeypatch.setattr(ops, "matmul", spy)
+    arrays = [x[:1, :, :1, :3] for x in inputs(16, 16)]
     flash_attention(*arrays, use_causal_mask=True, block_size=block_size)
-    assert len(counted) == pairs
-    assert sum(counted) == 40  # of 64
+    assert len(seen) == pairs
+    assert sum(seen) == 40  # of 64
 
 
 @pytest.mark.parametrize("block_size", [4, 512])
@@ -372,7 +384,7 @@ def test_no_tensor_of_all_queries_and_keys_is_ever_made(causal):
             for tensor in operation.outputs:
                 size = tensor.shape.num_elements()
                 largest = max(largest, size or 0)
-    assert largest <= flash_blocks.SCORES < n * n / 30
+    assert largest <= flash.SCORES < n * n / 30
 
 
 def check(make_layer, **arguments):
