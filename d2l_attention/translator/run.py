@@ -52,8 +52,6 @@ COLUMNS = (  # of a history; the validation loss is "" but at an epoch's end
     "learning_rate",
     "tokens_per_second",
 )
-# Where a run stands, among the arrays of its file. Theirs begin with a number.
-POSITION = "position"
 
 
 class Run:
@@ -286,7 +284,8 @@ class Run:
     def _save(self, name, arrays, position):
         payload = io.BytesIO()
         text = np.frombuffer(json.dumps(position).encode(), "uint8")
-        np.savez(payload, **{POSITION: text}, **arrays)
+        # The names of the arrays begin with a number, so none is this one.
+        np.savez(payload, position=text, **arrays)
         payload = payload.getvalue()
         self.write(name, self._digest(payload) + payload)
 
@@ -303,13 +302,13 @@ class Run:
         if self._digest(payload) == digest:
             with np.load(io.BytesIO(payload)) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-        if POSITION not in arrays:
+        if "position" not in arrays:
             raise RunError(
                 f"{path} is damaged, or no checkpoint of a run of these "
                 "settings. The file was left as it is. Move it away to begin "
                 "anew."
             )
-        return arrays, json.loads(arrays.pop(POSITION).tobytes())
+        return arrays, json.loads(arrays.pop("position").tobytes())
 
     def _digest(self, payload):
         """A checksum that includes the settings, which name the run."""
