@@ -67,6 +67,11 @@ def import_backend():
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with hold_stderr():
-        from d2l_attention.layers.loops import wake_backend
+        import keras
 
-        wake_backend()
+        keras.ops.ones(())  # the backend meets its devices
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            # The first compiled function makes TensorFlow announce XLA.
+            tf.function(tf.identity, jit_compile=True)(0.0)

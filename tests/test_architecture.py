@@ -24,7 +24,7 @@ FLOORS = {
 USERS = {"translator", "explorables"}  # put all of it to use
 SIDE_ROOMS = {"datasets", "heatmaps", "notebook"}
 LAZY = {  # heavy, and needed by some readers only
-    "tensorflow": {"datasets", "heatmaps", "layers", "translator"},
+    "tensorflow": {"_quiet", "datasets", "heatmaps", "layers", "translator"},
     "matplotlib": {"heatmaps"},
     "sacrebleu": {"translator"},
     "pooch": {"datasets"},

@@ -189,17 +189,5 @@ def write_block(blocks, i, block):
     return ops.slice_update(blocks, (i, *(0 for _ in block.shape)), block[None])
 
 
-def wake_backend():
-    """Let the backend meet its devices, and announce them, now.
-
-    What makes TensorFlow announce XLA is the first function that it compiles.
-    """
-    ops.ones(())
-    if _on_tensorflow():
-        import tensorflow as tf
-
-        tf.function(tf.identity, jit_compile=True)(0.0)
-
-
 def _on_tensorflow():
     return keras.backend.backend() == "tensorflow"
