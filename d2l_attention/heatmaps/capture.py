@@ -238,6 +238,10 @@ class _Frame(NamedTuple):
 class Run:
     """What is seen while a model runs once.
 
+    Stand-ins take the place of some methods while the model runs. They call
+    the methods, so the model computes what it always does, and note what they
+    see.
+
     Attributes:
         records: List of (path, weights) in the order of the calls.
         changed: List of (path, weights) that `change` gave.

@@ -432,7 +432,7 @@ def test_a_grid_leaves_out_padding_but_not_in_silence():
     figure = plot_attention_grid(weights, query_tokens=QUERIES, key_tokens=KEYS)
     np.testing.assert_allclose(images(figure)[0].get_array(), WEIGHTS)
     weights[2, 1, 6] = 0.25
-    with pytest.warns(UserWarning, match="25% .* 2 columns behind the 5 key"):
+    with pytest.warns(UserWarning, match="25% .* 2 columns after the 5 key"):
         plot_attention_grid(weights, query_tokens=QUERIES, key_tokens=KEYS)
     with pytest.raises(ValueError, match=r"7 query and 5 key.*\(6, 7\)"):
         plot_attention_grid(
