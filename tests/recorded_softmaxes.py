@@ -1,9 +1,6 @@
 """Tiny inputs of keras-hub's models, and softmaxes recorded beside them."""
 
-import sys
-
 import keras
-from keras import ops
 import numpy as np
 import pytest
 
@@ -32,34 +29,26 @@ def sides(**options):
 PAIRS = sides(**TOKENS)
 
 
-def softmaxes_of(run, fused=None):
-    """Outputs of `run()`, and what each softmax of Keras in it gave.
+def softmaxes_of(run):
+    """Outputs of `run()`, and what each softmax of TensorFlow in it gave.
 
+    Every softmax of Keras ends there, that of its fused attention too, so
+    nothing is known here of Keras's own functions, which the heatmaps watch.
     Softmaxes of fewer than three axes, of probabilities, are left out.
-
-    Args:
-        run: A function without arguments.
-        fused: What to record of Keras's fused attention, a function of its
-            arguments; nothing by default.
 
     Returns:
         The outputs, and a list of arrays in the order of the calls.
     """
-    nn, found = sys.modules["keras.src.backend"].nn, []
-    softmax, attend = nn.softmax, nn.dot_product_attention
+    import tensorflow as tf
 
-    def heard_softmax(x, axis=-1):
-        weights = softmax(x, axis=axis)
+    softmax, given = tf.nn.softmax, []
+
+    def noted_softmax(*args, **kwargs):
+        weights = softmax(*args, **kwargs)
         if len(weights.shape) > 2:
-            found.append(ops.convert_to_numpy(weights))
+            given.append(weights.numpy())
         return weights
 
-    def heard_attend(query, key, value, **options):
-        if fused is not None:
-            found.append(fused(query, key, **options))
-        return attend(query, key, value, **options)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nn, "softmax", heard_softmax)
-        patch.setattr(nn, "dot_product_attention", heard_attend)
-        return run(), found
+        patch.setattr(tf.nn, "softmax", noted_softmax)
+        return run(), given

@@ -9,14 +9,12 @@ from d2l_attention.heatmaps.capture import (
     AttentionRecorder,
     get_attention_weights,
 )
-from d2l_attention.heatmaps.curves import plot_learning_curves
-from d2l_attention.heatmaps.describe import describe_attention
-from d2l_attention.heatmaps.display import display_figure
+from d2l_attention.heatmaps.display import describe_attention, display_figure
 from d2l_attention.heatmaps.gradients import (
     get_attention_gradients,
     gradient_rollout,
 )
-from d2l_attention.heatmaps.leaks import MaskLeak, check_attention_masks
+from d2l_attention.heatmaps.masks import MaskLeak, check_attention_masks
 from d2l_attention.heatmaps.palette import PALETTE
 from d2l_attention.heatmaps.panels import (
     animate_attention,
@@ -26,6 +24,7 @@ from d2l_attention.heatmaps.plots import (
     plot_alignment,
     plot_attention,
     plot_entropy,
+    plot_learning_curves,
     show_heatmaps,
 )
 from d2l_attention.heatmaps.statistics import (

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -37,19 +38,32 @@ def register_attention_adapter(layer_class, adapter=None):
         )
     if not (adapter is None or callable(adapter)):
         raise TypeError(f"`adapter` must be a function. Received: {adapter!r}.")
-    _ADAPTERS.insert(0, (layer_class, adapter or BY_SOFTMAX))
+    _REGISTERED.insert(0, (layer_class, adapter or BY_SOFTMAX))
 
 
 BY_SOFTMAX = "by softmax"  # its weights are what a softmax inside it gives
-NO_WEIGHTS = "no weights"  # its mechanism forms none
+
+
+class NoWeights(NamedTuple):
+    """In the place of an adapter: the mechanism forms no weights."""
+
+    reason: str = "its mechanism forms no weights for pairs of queries and keys"
 
 
 def adapter_of(layer):
     """The adapter of a layer, or None if it is no attention that is known.
 
-    `BY_SOFTMAX` and `NO_WEIGHTS` stand for layers without an adapter.
+    `BY_SOFTMAX` and `NoWeights` stand for layers without an adapter. What a
+    reader registered goes before all; then a layer can say that it forms no
+    weights: its `weights_from` is a sentence that names what gives them.
     """
-    for layer_class, adapter in _ADAPTERS:
+    for layer_class, adapter in _REGISTERED:
+        if isinstance(layer, layer_class):
+            return adapter
+    weights_from = getattr(layer, "weights_from", None)
+    if isinstance(weights_from, str):
+        return NoWeights(f"its mechanism forms no weights. {weights_from}")
+    for layer_class, adapter in _OF_KERAS:
         if isinstance(layer, layer_class):
             return adapter
     # A layer can say itself that it forms no weights, and what gives them.
@@ -57,10 +71,10 @@ def adapter_of(layer):
         return NO_WEIGHTS
     ours = ("project_query", "project_key", "project_value")
     if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
-        return _by_attend if hasattr(layer, "attend") else NO_WEIGHTS
+        return _by_attend if hasattr(layer, "attend") else NoWeights()
     name = type(layer).__name__.lower()
     if any(word in name for word in _WEIGHTLESS):
-        return NO_WEIGHTS
+        return NoWeights()
     if "attention" in name and "attentionmask" not in name:
         return BY_SOFTMAX
     # Keras's name for the method; a block of keras-hub's has it, too.
@@ -214,7 +228,8 @@ def put(stack, owner, name, value):
         stack.callback(object.__setattr__, owner, name, before)
 
 
-_ADAPTERS = [
+_REGISTERED = []  # the latest first
+_OF_KERAS = [
     (keras.layers.MultiHeadAttention, _by_scores),
     (keras.layers.GroupQueryAttention, _by_scores),
     (keras.layers.Attention, BY_SOFTMAX),  # and AdditiveAttention

@@ -1,14 +1,34 @@
 """The attention weights of a Keras model that was not made to show them."""
 
+from collections import Counter, deque
 from collections.abc import Mapping
+import contextlib
+import functools
+import inspect
 import io
+import threading
+from typing import Any, NamedTuple
 import warnings
 import zipfile
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.heatmaps.selection import select_layers
-from d2l_attention.heatmaps.watching import Run
+from d2l_attention.heatmaps.adapters import (
+    NoWeights,
+    adapter_of,
+    on_the_path,
+    put,
+)
+from d2l_attention.heatmaps.selection import fits, select_layers
+from d2l_attention.heatmaps.softmaxes import (
+    listen,
+    looks_like_attention,
+    may_be_attention,
+    may_hold_attention,
+    runs_over_features,
+    to_map,
+)
 import keras
+from keras import ops, tree
 import numpy as np
 
 
@@ -122,11 +142,11 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
         >>> maps["attention"].shape
         (1, 2, 3, 3)
     """
-    outputs, maps, told = _capture(model, args, kwargs, layers)
+    outputs, maps, warning = _capture(model, args, kwargs, layers)
     if not maps:
-        raise ValueError(told)
-    if told:
-        warnings.warn(told, stacklevel=2)
+        raise ValueError(warning)
+    if warning:
+        warnings.warn(warning, stacklevel=2)
     return outputs, maps
 
 
@@ -137,15 +157,17 @@ def _capture(model, args, kwargs, layers):
     with run.watch():
         outputs = model(*args, **kwargs)
     maps = AttentionMaps(run.maps(outputs), run.skipped())
-    told = "".join(f"\n  {path}: {why}" for path, why in maps.skipped.items())
+    warning = "".join(
+        f"\n  {path}: {why}" for path, why in maps.skipped.items()
+    )
     if not maps:
-        told = (
+        warning = (
             f"{type(model).__name__} {model.name!r} has no attention whose "
-            f"weights can be read.{told or _HINT}"
+            f"weights can be read.{warning or _HINT}"
         )
-    elif told:
-        told = f"There are no weights of{told}"
-    return outputs, maps, told
+    elif warning:
+        warning = f"There are no weights of{warning}"
+    return outputs, maps, warning
 
 
 def build(model, args, kwargs):
@@ -166,7 +188,7 @@ class AttentionRecorder(keras.callbacks.Callback):
 
     After training, `frames` holds one `AttentionMaps` for each recorded
     epoch, and `epochs` the numbers of these epochs. The recorder draws
-    nothing random and changes no loss. What cannot be read is told in one
+    nothing random and changes no loss. What cannot be read is named in one
     warning, and a frame may be empty: training goes on.
 
     Args:
@@ -186,17 +208,388 @@ class AttentionRecorder(keras.callbacks.Callback):
         self.inputs = inputs
         self.layers = layers
         self.every = every
-        self._told = False
+        self._has_warned = False
         self.epochs = []
         self.frames = []
 
     def on_epoch_end(self, epoch, logs=None):
         if epoch % self.every == 0:
-            _, maps, told = _capture(
+            _, maps, warning = _capture(
                 self.model, (self.inputs,), {}, self.layers
             )
-            if told and not self._told:
-                warnings.warn(told, stacklevel=2)
-                self._told = True
+            if warning and not self._has_warned:
+                warnings.warn(warning, stacklevel=2)
+                self._has_warned = True
             self.epochs.append(epoch)
             self.frames.append(maps)
+
+
+class _Frame(NamedTuple):
+    """A call that has not returned yet."""
+
+    path: str
+    layer: keras.Layer
+    inputs: Any
+    softmaxes: list  # what softmaxes gave in it, but not in layers within
+    num_records: int  # how many were made before it
+    num_skips: int
+
+
+class Run:
+    """What is seen while a model runs once.
+
+    Stand-ins take the place of some methods while the model runs. They call
+    the methods, so the model computes what it always does, and note what they
+    see.
+
+    Attributes:
+        records: List of (path, weights) in the order of the calls.
+        changed: List of (path, weights) that `change` gave.
+    """
+
+    def __init__(self, model, layers=None, change=None):
+        self.records = []
+        self.changed = []
+        self._skips = []
+        self._change = change
+        self._layers = _name_layers(model)
+        self._adapters = {
+            path: adapter
+            for path, layer in self._layers.items()
+            if (adapter := adapter_of(layer)) is not None
+        }
+        self._wanted = layers
+        self._chosen = set(select_layers(self._adapters, layers))
+        self._model = model
+        self._running = []
+        self._num_heard = 0
+        self._thread = threading.get_ident()
+
+    @contextlib.contextmanager
+    def watch(self):
+        """Put the stand-ins in place, and afterwards the methods back.
+
+        One run at a time: all threads of a process share a model's layers
+        and the softmax of Keras.
+        """
+        with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
+            for path, layer in self._layers.items():
+                put(stack, layer, "call", self._watched_call(path, layer))
+                adapter = self._adapters.get(path)
+                if path in self._chosen and callable(adapter):
+                    if self._change:
+                        change = functools.partial(self._changed, path)
+                        adapter = on_the_path(adapter, change)
+                    record = functools.partial(self._record, path)
+                    for stand_in in adapter(layer, record):
+                        put(stack, *stand_in)
+            stack.enter_context(listen(self._hear))
+            yield
+
+    def maps(self, outputs):
+        """Weights by path; the second call of a layer is `path#2`."""
+        maps, calls = {}, Counter()
+        for path, weights in self.records:
+            weights = beside(outputs, weights)
+            if weights is None:
+                self._skip(path, _REASONS["loop"])
+                continue
+            calls[path] += 1
+            again = f"#{calls[path]}" if calls[path] > 1 else ""
+            maps[path + again] = weights
+        return maps
+
+    def skipped(self):
+        """Dict of path to the reason why there are no weights."""
+        return dict(self._skips)
+
+    def _watched_call(self, path, layer):
+        original = layer.call
+
+        @functools.wraps(original)
+        def call(*args, **kwargs):
+            if self._is_elsewhere():
+                return original(*args, **kwargs)
+            num_heard = self._num_heard
+            made = len(self.records), len(self._skips)
+            frame = _Frame(path, layer, (args, kwargs), [], *made)
+            self._running.append(frame)
+            try:
+                output = original(*args, **kwargs)
+            finally:
+                self._running.pop()
+            self._leave(frame)
+            if isinstance(layer, keras.layers.Softmax):
+                if self._num_heard > num_heard:
+                    self._replace_heard(output)
+            elif isinstance(layer, keras.layers.RNN):
+                self._join_steps(frame, output)
+            elif looped := self._looped(frame, output):
+                self._ask(frame, original, looped)
+            return output
+
+        return call
+
+    def _hear(self, weights):
+        """A softmax: whose is it, and shall it be changed?"""
+        frame = self._owner_of_softmax()
+        if frame is None or self._is_elsewhere():
+            return
+        self._num_heard += 1
+        frame.softmaxes.append(weights)
+        if self._change and frame.path in self._chosen:
+            return self._changed(frame.path, weights)
+
+    def _replace_heard(self, weights):
+        """A `Softmax` layer sets masked weights to 0 after its softmax."""
+        self._owner_of_softmax().softmaxes[-1] = weights
+
+    def _owner_of_softmax(self):
+        """The innermost call whose own code a softmax stands in, or None.
+
+        A softmax in a `Lambda` within attention belongs to the attention.
+        """
+        frames = [
+            frame
+            for frame in reversed(self._running)
+            if not isinstance(frame.layer, _SOFTMAX_LAYERS)
+        ]
+        if not frames:
+            return None
+        innermost, *others = frames
+        if isinstance(innermost.layer, keras.layers.Lambda) and others:
+            if others[0].path in self._adapters:
+                return others[0]
+        return innermost
+
+    def _leave(self, frame):
+        """A call returns: what were its softmaxes?"""
+        path, layer, inputs, softmaxes = frame[:4]
+        adapter = self._adapters.get(path)
+        if adapter is None:
+            if self._wanted is None and may_hold_attention(layer):
+                if any(may_be_attention(w, inputs) for w in softmaxes):
+                    self._skip(path, _REASONS["unknown"])
+            return
+        within = [name for name, _ in self.records[frame.num_records :]]
+        if path not in self._chosen or path in within:
+            return
+        if isinstance(adapter, NoWeights):
+            return self._skip(path, adapter.reason)
+        # The softmax of a model, or beside attention, may be a classifier's.
+        strict = isinstance(layer, keras.Model) or within
+        maps = [
+            to_map(layer, weights, inputs)
+            for weights in softmaxes
+            if looks_like_attention(weights, inputs)
+            or not (strict or runs_over_features(weights, inputs))
+        ]
+        for weights in maps:
+            if weights is None:
+                self._skip(path, _REASONS["axes"])
+            else:
+                self._record(path, weights)
+        if maps or self._skips[frame.num_skips :]:
+            return
+        if any(may_be_attention(w, inputs) for w in softmaxes):
+            self._skip(path, _REASONS["unknown"])
+        elif not within:
+            self._skip(path, _REASONS["features" if softmaxes else "fused"])
+
+    def _join_steps(self, frame, output):
+        """The steps of a recurrent layer as rows of one map."""
+        records = self._take_records(frame)
+        args, kwargs = frame.inputs
+        for path in dict.fromkeys(path for path, _ in records):
+            rows = [weights for name, weights in records if name == path]
+            inside = [w for w in rows if beside(output, w) is None]
+            if inside:  # a loop of the graph; the first step is not a map
+                self.records.append((path, inside[0]))
+                continue
+            steps = (args[0] if args else kwargs["sequences"]).shape[1]
+            rows = _join_steps(rows, steps, frame.layer.go_backwards)
+            self.records += [(path, weights) for weights in rows]
+
+    def _looped(self, frame, output):
+        """Paths that ran in a loop of a layer that can be asked for them."""
+        records = self.records[frame.num_records :]
+        if not records or self._adapters.get(frame.path) is not None:
+            return set()
+        parameters = inspect.signature(frame.layer.call).parameters
+        if "return_attention_scores" not in parameters:
+            return set()
+        calls = Counter(path for path, _ in records)
+        return {
+            path
+            for path, weights in records
+            if beside(output, weights) is None
+            or (calls[path] > 1 and weights.shape[2] == 1)  # query by query
+        }
+
+    def _ask(self, frame, call, looped):
+        """Put what `return_attention_scores` gives in the place of steps."""
+        records = self._take_records(frame)
+        others = [record for record in records if record[0] not in looped]
+        args, kwargs = frame.inputs
+        if kwargs.get("training"):
+            self.records += others
+            for path in sorted(looped):
+                self._skip(path, _REASONS["training"])
+            return
+        self._running.append(frame)
+        try:
+            result = call(*args, **kwargs | {"return_attention_scores": True})
+        finally:
+            self._running.pop()
+        self._take_records(frame)
+        maps = result[-1] if isinstance(result, tuple) else None
+        if not isinstance(maps, Mapping):
+            self.records += records
+            return
+        is_model = frame.layer is self._model
+        named = {
+            name if is_model else f"{frame.path}/{name}": weights
+            for name, weights in maps.items()
+        }
+        self.records += [record for record in others if record[0] not in named]
+        named = {p: w for p, w in named.items() if fits(p, self._wanted)}
+        for path, weights in named.items():
+            self._record(path, weights)
+        for path in () if named else sorted(looped):
+            self._skip(path, _REASONS["loop"])
+
+    def _take_records(self, frame):
+        records = self.records[frame.num_records :]
+        del self.records[frame.num_records :]
+        return records
+
+    def _is_elsewhere(self):
+        """Whether another thread uses the model meanwhile."""
+        return threading.get_ident() != self._thread
+
+    def _changed(self, path, weights):
+        if self._is_elsewhere():
+            return weights
+        weights = self._change(weights)
+        self.changed.append((path, weights))
+        return weights
+
+    def _record(self, path, weights):
+        if self._is_elsewhere():
+            return
+        if len(weights.shape) == 3:
+            weights = ops.expand_dims(weights, 1)  # one head
+        self.records.append((path, weights))
+
+    def _skip(self, path, reason):
+        self._skips.append((path, reason))
+
+
+_ONE_AT_A_TIME = threading.RLock()
+_SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)
+
+
+def _name_layers(model):
+    """The layers in a model, at any depth, by the names on the way to them.
+
+    A layer is told from another by identity: two submodels that each hold a
+    layer `attention` give `encoder/attention` and `decoder/attention`. Where
+    parts of one layer share a name, the second is called `name:2`. A layer
+    that is reached on several ways has the shortest of their names. The
+    model itself has its name, or `name:0` if a part of it has that.
+
+    Returns:
+        Dict of path to layer.
+    """
+    paths = {id(model): model.name}
+    layers = {}
+    waiting = deque([("", model)])
+    while waiting:
+        way, layer = waiting.popleft()
+        seen = Counter()
+        for part in _parts_of(layer):
+            seen[part.name] += 1
+            if id(part) in paths:
+                continue
+            path = f"{way}{part.name}"
+            if seen[part.name] > 1:
+                path += f":{seen[part.name]}"
+            paths[id(part)] = path
+            layers[path] = part
+            waiting.append((f"{path}/", part))
+    taken = model.name in layers
+    return {f"{model.name}:0" if taken else model.name: model} | layers
+
+
+def _parts_of(layer):
+    """The layers that a layer or model holds, without theirs.
+
+    Keras has this walk as a private method only: its public `model.layers`
+    lists the parts of a model, and other layers have no such list.
+    """
+    return layer._flatten_layers(include_self=False, recursive=False)
+
+
+_REASONS = {
+    "fused": "no softmax of Keras over keys was seen in it",
+    "features": "its softmax does not run over positions of its inputs",
+    "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "
+    "it runs over blocks of positions, or over no positions at all",
+    "loop": "it ran inside a loop of the graph, which its weights cannot "
+    "leave; a model with `return_attention_scores` can be asked for them",
+    "training": "it ran inside a loop, and asking its model once more would "
+    "drop other units",
+    "unknown": "its softmax looks like attention, but it is of no known kind; "
+    "`register_attention_adapter` adds kinds",
+}
+
+
+def beside(outputs, weights):
+    """The weights as the outputs are: an array, or a tensor of their graph.
+
+    None if the weights belong to a graph within, such as that of a loop.
+    """
+    array = _array(weights)
+    if array is not None:
+        return array
+    output = next(x for x in tree.flatten(outputs) if hasattr(x, "shape"))
+    if _array(output) is not None:
+        return None
+    same = getattr(weights, "graph", None) is getattr(output, "graph", None)
+    return weights if same else None
+
+
+def _array(tensor):
+    try:
+        return ops.convert_to_numpy(tensor)
+    except Exception:  # each backend has its own for a tensor of a graph
+        return None
+
+
+def _join_steps(rows, num_steps, go_backwards):
+    """The weights of the steps of a recurrent layer, as few maps.
+
+    Keras runs the first step once more, before the others, where it asks a
+    step for its dtype.
+
+    Args:
+        rows: List of weights `(B, H, T, S)`, in the order of the calls.
+        num_steps: Int, steps of the layer.
+        go_backwards: Whether the last step came first.
+
+    Returns:
+        List of weights: one map for each call within a step, a row for each
+        step, in the order of the inputs; or the rows, if they are not that.
+    """
+    calls, rest = divmod(len(rows), num_steps + 1)  # calls in a step
+    if rest:
+        calls = len(rows) // num_steps
+    else:
+        rows = rows[calls:]
+    one_query = {weights.shape[2] for weights in rows} == {1}
+    if not one_query or len(rows) != calls * num_steps:
+        return rows
+    each = [rows[i::calls] for i in range(calls)]
+    if go_backwards:
+        each = [steps[::-1] for steps in each]
+    return [ops.concatenate(steps, axis=2) for steps in each]

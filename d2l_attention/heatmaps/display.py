@@ -7,7 +7,8 @@ from pathlib import Path
 import tempfile
 import warnings
 
-from d2l_attention.heatmaps.fonts import provide_fonts
+from d2l_attention.heatmaps.labels import provide_fonts, readable
+from d2l_attention.heatmaps.selection import hide, to_numpy
 from matplotlib.animation import Animation
 import matplotlib.pyplot as plt
 import numpy as np
@@ -76,7 +77,7 @@ def _draw(figure, dpi):
     provide_fonts(figure)
     drawn = io.BytesIO()
     with warnings.catch_warnings():
-        # The line above has told of missing fonts; this tells each letter.
+        # The line above has warned of missing fonts; this warns of each letter.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(drawn, dpi=dpi, bbox_inches="tight")
     return Image.open(drawn).convert("RGB")
@@ -110,12 +111,12 @@ def pack(image, most=256):
 def _reduce(colours, counts, most):
     """A palette of `most` colours, and the place in it of each colour."""
     order = np.argsort(-counts, kind="stable")
-    kept, others = np.split(colours[order], [most // 2])
-    mixed = Image.fromarray(others[None]).quantize(
-        most - len(kept), method=Image.Quantize.MAXCOVERAGE, kmeans=3
+    frequent, rare = np.split(colours[order], [most // 2])
+    mixed = Image.fromarray(rare[None]).quantize(
+        most - len(frequent), method=Image.Quantize.MAXCOVERAGE, kmeans=3
     )
     mixed = np.array(mixed.getpalette(), "uint8").reshape(-1, 3)
-    palette = np.concatenate([kept, mixed])[:most]
+    palette = np.concatenate([frequent, mixed])[:most]
     apart = colours[:, None].astype(int) - palette.astype(int)
     return palette, np.square(apart).sum(axis=-1).argmin(axis=1)
 
@@ -181,3 +182,60 @@ class _Picture:
 
     def __repr__(self):
         return "<picture>"
+
+
+def describe_attention(
+    weights, *, query_tokens=None, key_tokens=None, mask=None, top=3
+):
+    """A heatmap in words, for readers who cannot see it.
+
+    Args:
+        weights: Float array `(T, S)`.
+        query_tokens: List of T str.
+        key_tokens: List of S str.
+        mask: Bool array that broadcasts to `(T, S)`, True = may attend.
+        top: Int, number of the largest weights to name.
+
+    Returns:
+        Str of one or two sentences.
+
+    Raises:
+        ValueError: If `weights` does not have two axes, or the tokens do not
+            fit it.
+    """
+    weights = to_numpy(weights, "weights", 2)
+    queries = _names(query_tokens, 0, weights.shape)
+    keys = _names(key_tokens, 1, weights.shape)
+    shown = hide(weights, mask)
+    text = f"Heatmap of {len(queries)} queries by {len(keys)} keys"
+    largest = [
+        f"“{queries[t]}” to “{keys[s]}” {shown[t, s]:.2f}"
+        for t, s in _largest_cells(shown, top)
+    ]
+    if largest:
+        text += (
+            f", weights from {shown.min():.2f} to {shown.max():.2f}. "
+            f"Largest: {', '.join(largest)}"
+        )
+    hidden = np.ma.count_masked(shown)
+    masked = "1 cell is masked" if hidden == 1 else f"{hidden} cells are masked"
+    return f"{text}. {masked}." if hidden else f"{text}."
+
+
+def _names(tokens, axis, shape):
+    """Readable tokens of an axis; its positions if there are no tokens."""
+    tokens = range(shape[axis]) if tokens is None else tokens
+    if len(tokens) != shape[axis]:
+        raise ValueError(
+            "There must be a token for each row and column. Received: "
+            f"{len(tokens)} tokens for weights of shape {shape}."
+        )
+    return [readable(token) for token in tokens]
+
+
+def _largest_cells(weights, number):
+    """Row and column of the largest weights that are not masked."""
+    order = np.argsort(-weights.filled(-np.inf), axis=None, kind="stable")
+    cells = zip(*np.unravel_index(order, weights.shape), strict=True)
+    shown = [cell for cell in cells if weights[cell] is not np.ma.masked]
+    return shown[:number]

@@ -1,10 +1,8 @@
 """How much a chosen output depends on each weight of attention."""
 
-from d2l_attention.heatmaps.capture import AttentionMaps, build
-from d2l_attention.heatmaps.layouts import to_heads
-from d2l_attention.heatmaps.records import beside
+from d2l_attention.heatmaps.capture import AttentionMaps, Run, beside, build
+from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
-from d2l_attention.heatmaps.watching import Run
 import keras
 from keras import ops
 import numpy as np
@@ -76,11 +74,11 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
     gradients = {}
     for path in [path for path in maps if "#" not in path]:
         names = [name for name in maps if name.split("#")[0] == path]
-        found = [g for name, g in by_weights if name == path]
-        if len(found) != len(names) or any(g is None for g in found):
+        of_path = [g for name, g in by_weights if name == path]
+        if len(of_path) != len(names) or any(g is None for g in of_path):
             skipped[path] = "it has not one gradient for each map"
             continue
-        for name, gradient in zip(names, found, strict=True):
+        for name, gradient in zip(names, of_path, strict=True):
             shape = maps[name].shape
             # A sink is a column more than there are keys.
             gradient = to_heads(gradient)[..., : shape[-1]]
@@ -108,12 +106,12 @@ def _by_tape(run_with):
             return weights
 
         chosen, outputs, run = run_with(watch)
-    found = tape.gradient(
+    gradients = tape.gradient(
         chosen,
         [weights for _, weights in run.changed],
         unconnected_gradients=tf.UnconnectedGradients.ZERO,
     )
-    return outputs, run, _named(run, found)
+    return outputs, run, _named(run, gradients)
 
 
 def _by_addition(run_with):

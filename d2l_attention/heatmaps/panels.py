@@ -1,18 +1,19 @@
 """Many heatmaps under one colour scale: side by side, or one after another."""
 
-from d2l_attention.heatmaps.cells import (
+from d2l_attention.heatmaps.labels import families_for, label_axis, readable
+from d2l_attention.heatmaps.plots import (
+    draw_cells,
     draw_scale,
     highest,
     number_cells,
     number_format,
+    plot_attention,
     pool,
+    turn,
 )
-from d2l_attention.heatmaps.fonts import families_for
-from d2l_attention.heatmaps.grid import draw_grid, hide_all
-from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import hide, select_maps, to_numpy
-from d2l_attention.heatmaps.tokens import readable
 from matplotlib.animation import FuncAnimation
+import matplotlib.pyplot as plt
 import numpy as np
 
 
@@ -42,9 +43,9 @@ def plot_attention_grid(
     Args:
         weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
             layer path to such an array.
-        query_tokens: List of str, the tokens of the rows. Rows behind the
+        query_tokens: List of str, the tokens of the rows. Rows after the
             last token (padding) are left out.
-        key_tokens: List of str, the tokens of the columns. Columns behind the
+        key_tokens: List of str, the tokens of the columns. Columns after the
             last token are left out.
         tokens: Dict of layer path to a pair of lists (query tokens, key
             tokens), for layers with tokens of their own. Other layers take
@@ -79,8 +80,8 @@ def plot_attention_grid(
     grid = select_maps(
         weights, query_tokens, key_tokens, tokens, layers, heads, sample
     )
-    shown = hide_all(grid, mask)
-    figure, images, _ = draw_grid(
+    shown = _hide_all(grid, mask)
+    figure, images, _ = _draw_grid(
         grid,
         shown,
         list(shown.values()),
@@ -229,7 +230,7 @@ def _start_grid(
     """The title of a grid, and a function that shows frame `i` in it."""
     chosen = query_tokens, key_tokens, tokens, layers, heads, sample
     grids = [select_maps(frame, *chosen) for frame in frames]
-    shown = [hide_all(grid, mask) for grid in grids]
+    shown = [_hide_all(grid, mask) for grid in grids]
     shapes = [{path: m.shape for path, m in maps.items()} for maps in shown]
     for i, shape in enumerate(shapes):
         if shape != shapes[-1]:
@@ -238,7 +239,7 @@ def _start_grid(
                 f"{shapes[-1]}. Received in frame {i}: {shape}."
             )
     every = [weights for maps in shown for weights in maps.values()]
-    figure, images, max_cells = draw_grid(
+    figure, images, max_cells = _draw_grid(
         grids[-1], shown[-1], every, heads=heads, **options
     )
 
@@ -259,3 +260,101 @@ def _number_grid(images, shown, annotate, fmt):
         form = number_format(weights, annotate, fmt)
         numbers += number_cells(image, weights, form, annotate)
     return numbers
+
+
+def _hide_all(grid, mask):
+    """Dict of path to the masked array `(H, T, S)` of a grid's weights."""
+    return {path: hide(maps, mask, path) for path, (maps, _, _) in grid.items()}
+
+
+def _draw_grid(
+    grid,
+    shown,
+    every,
+    *,
+    heads=None,
+    figsize=None,
+    cmap=None,
+    vmin=0.0,
+    vmax=None,
+    max_ticks=None,
+    rtl="auto",
+):
+    """Draw all maps under one colour scale.
+
+    Args:
+        grid: What `select_maps` returns.
+        shown: Dict of path to the masked array `(H, T, S)` to draw.
+        every: List of the masked arrays that the colour scale is for.
+        **: The arguments of `plot_attention_grid`.
+
+    Returns:
+        Three: a figure; a dict of path and column to an image; the most cells
+        on a side of an image.
+    """
+    columns = max(map(len, shown.values()))
+    if figsize is None:
+        cells = np.max([maps.shape[:0:-1] for maps in shown.values()], axis=0)
+        figsize = np.clip(0.2 * cells, 1.7, np.clip(24 / columns, 1.7, 5.0))
+    if max_ticks is None:
+        max_ticks = max(int(6 * min(figsize)), 2)
+    figure, panels = plt.subplots(
+        len(grid),
+        columns,
+        figsize=(figsize[0] * columns + 2, figsize[1] * len(grid) + 1),
+        squeeze=False,
+        layout="constrained",
+    )
+    vmax = max(map(highest, every)) if vmax is None else vmax
+    max_cells = min(1000, int(figure.dpi * max(figsize)))
+    images, notes = {}, {}
+    for (path, maps), row in zip(shown.items(), panels, strict=True):
+        for column, ax in enumerate(row):
+            if column >= len(maps):
+                ax.set_axis_off()
+                continue
+            weights = maps[column]
+            image, note = draw_cells(ax, weights, cmap, vmin, vmax, max_cells)
+            images[path, column], notes[note] = image, True
+    _label(grid, panels, heads, max_ticks, rtl)
+    figure.suptitle("\n".join(filter(None, notes)))
+    figure.supxlabel("keys")
+    figure.supylabel("queries")
+    values = np.concatenate([maps.compressed() for maps in every])
+    aspect = max(20, 5 * figure.get_figheight())
+    draw_scale(figure, panels, image, values, aspect=aspect)
+    return figure, images, max_cells
+
+
+def _label(grid, panels, heads, max_ticks, rtl):
+    """Labels stand at the edges, and where the next layer has others."""
+    rows = list(grid.items())
+    heads = range(panels.shape[1]) if heads is None else heads
+    for row, (path, (maps, queries, keys)) in enumerate(rows):
+        follows = rows[row + 1][1] if row + 1 < len(rows) else None
+        ends = follows is None or not (
+            follows[0].shape == maps.shape and _same(follows[2], keys)
+        )
+        _, t, s = maps.shape
+        for column, ax in enumerate(panels[row, : len(maps)]):
+            on_right = turn(ax, queries, keys, rtl)
+            if column == (len(maps) - 1 if on_right else 0):
+                label_axis(ax.yaxis, queries, t, "query", max_ticks)
+            else:
+                ax.set_yticks([])
+            if ends:
+                label_axis(ax.xaxis, keys, s, "key", max_ticks)
+            else:
+                ax.set_xticks([])
+            if row == 0:
+                ax.set_title(f"head {heads[column]}")
+        name = "\n".join(path.rsplit("/", 2))
+        family = families_for([name])
+        panels[row, 0].yaxis.set_label_position("left")
+        panels[row, 0].set_ylabel(name, parse_math=False, fontfamily=family)
+
+
+def _same(tokens, others):
+    if tokens is None or others is None:
+        return tokens is others
+    return list(tokens) == list(others)

@@ -4,21 +4,26 @@ No function here calls `show`. Weights are NumPy arrays, or anything that
 NumPy can read. Rows are queries, columns are keys.
 """
 
-from d2l_attention.heatmaps.cells import (
-    draw_cells,
-    draw_scale,
-    frame_cell,
-    highest,
-    new_axes,
-    number_cells,
-    number_format,
-    turn,
+from d2l_attention.heatmaps.labels import (
+    families_for,
+    label_axis,
+    longest_label,
+    right_to_left,
 )
-from d2l_attention.heatmaps.fonts import families_for
+from d2l_attention.heatmaps.palette import (
+    GROUPS,
+    PALETTE,
+    WEIGHTS_MAP,
+    contrast,
+)
 from d2l_attention.heatmaps.selection import hide, to_numpy
 from d2l_attention.heatmaps.statistics import attention_entropy
-from d2l_attention.heatmaps.tokens import label_axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import Normal, Stroke
 import matplotlib.pyplot as plt
+from matplotlib.text import Text
 import numpy as np
 
 
@@ -165,7 +170,7 @@ def plot_attention(
     shown = hide(weights, mask)
     fmt = number_format(shown, annotate, fmt)
     if ax is None:
-        ax = new_axes(weights.shape, query_tokens, key_tokens)
+        ax = _new_axes(weights.shape, query_tokens, key_tokens)
     vmax = highest(shown) if vmax is None else vmax
     image, note = draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
     number_cells(image, shown, fmt, annotate)
@@ -256,7 +261,7 @@ def plot_alignment(
     are the keys. A sure link has a solid frame, a possible link a dotted one.
 
     Args:
-        weights: Float array `(T, S)`; the rows and columns behind the last
+        weights: Float array `(T, S)`; the rows and columns after the last
             token (padding) are left out.
         query_tokens: List of str, the target token that each row predicts.
         key_tokens: List of str, the source tokens of the columns.
@@ -292,9 +297,313 @@ def plot_alignment(
                     f"The link {source}-{target} lies outside {s} source and "
                     f"{t} target tokens."
                 )
-            frame_cell(ax, target, source, look)
+            _frame_cell(ax, target, source, look)
         if links:
             notes.append(f"{look} frame: {kind} link")
     note = f"\n({', '.join(notes)})" if notes else ""
     ax.set(xlabel=f"source{note}", ylabel="target")
     return ax
+
+
+# A colour, a dash and a marker of its own for each; the colours of a group can
+# be told apart.
+_LINES = [
+    {"color": colour, "linestyle": dash, "marker": marker}
+    for colour, dash, marker in zip(
+        GROUPS["scores"].values(),
+        ("-", "--", ":", "-."),
+        ("", "o", "s", "^"),
+        strict=False,
+    )
+]
+
+
+def plot_learning_curves(curves, rate=None, *, xlabel="step", ylabel="loss"):
+    """Losses over the steps of a training; below them the learning rate.
+
+    The lowest value of each curve but the first is written beside it: it is
+    what a choice of the best epoch goes by.
+
+    Args:
+        curves: Dict of name to `(steps, values)`, two sequences of N numbers;
+            up to four curves, the loss of the training first.
+        rate: `(steps, values)` of the learning rate; None draws no panel.
+        xlabel: Str, what the horizontal axis counts.
+        ylabel: Str, what the curves show.
+
+    Returns:
+        The `matplotlib.axes.Axes` of the losses.
+
+    Raises:
+        ValueError: If there is no curve, or more than four, or if steps and
+            values differ in number.
+
+    Example:
+        >>> from d2l_attention.heatmaps import plot_learning_curves
+        >>> curves = {"training": ([1, 2, 3], [3.0, 2.0, 1.5])}
+        >>> curves["validation"] = [2, 3], [2.4, 2.2]
+        >>> plot_learning_curves(curves).get_ylabel()
+        'loss'
+    """
+    if not 0 < len(curves) <= len(_LINES):
+        raise ValueError(
+            f"There must be 1 to {len(_LINES)} curves. Received: {len(curves)}."
+        )
+    for name, (steps, values) in curves.items():
+        if len(steps) != len(values):
+            raise ValueError(
+                f"Each step needs a value. Received for {name!r}: "
+                f"{len(steps)} steps, {len(values)} values."
+            )
+    if rate is None:
+        figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+        lowest = ax
+    else:
+        figure, (ax, lowest) = plt.subplots(
+            2,
+            sharex=True,
+            height_ratios=(3, 1),
+            figsize=(6, 4),
+            layout="constrained",
+        )
+        lowest.plot(*rate, color=PALETTE["flash"])
+        lowest.set_ylabel("learning rate")
+        lowest.ticklabel_format(axis="y", scilimits=(-3, 4))
+        lowest.set_ylim(bottom=0)
+    for (name, points), look in zip(curves.items(), _LINES, strict=False):
+        steps, values = map(np.asarray, points)
+        ax.plot(steps, values, markersize=4, label=name, **look)
+        if look["marker"] and np.isfinite(values).any():
+            best = np.nanargmin(values)
+            ax.annotate(
+                f"{values[best]:.2f}",
+                (steps[best], values[best]),
+                textcoords="offset points",
+                xytext=(0, 7),
+                ha="center",
+                color=look["color"],
+            )
+    ax.set_ylabel(ylabel)
+    lowest.set_xlabel(xlabel)
+    for axes in {ax, lowest}:
+        axes.grid(alpha=0.3)
+    ax.legend()
+    return ax
+
+
+_MOST_NUMBERED = 8  # cells on a side of a map that carries its numbers
+_READABLE = 5  # points; a smaller number is only written where asked for
+_LARGEST = 9
+# The black line of a frame has no gaps, also where the white one is dotted.
+_BLACK = Stroke(
+    linewidth=4.2,
+    foreground="black",
+    dashes={"dash_offset": 0, "dash_list": None},
+)
+
+
+def highest(array):
+    """The largest finite entry, the top of a colour scale; 1 if none is > 0."""
+    finite = np.ma.masked_invalid(array).compressed()
+    return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+
+
+def _new_axes(shape, query_tokens, key_tokens):
+    """Axes of a new figure, with room for the cells and the labels."""
+    height = min(max(0.35 * shape[0], 2.0), 12.0)
+    width = min(max(0.35 * shape[1], 2.0), 12.0)
+    wide = 0.1 * max(longest_label(query_tokens) - 10, 0)
+    high = 0.1 * max(longest_label(key_tokens) - 10, 0)
+    _, ax = plt.subplots(
+        figsize=(width + 2.5 + wide, height + 1 + high), layout="constrained"
+    )
+    return ax
+
+
+def draw_cells(ax, weights, cmap, vmin, vmax, max_cells, aspect=None):
+    """Draw the weights; the image, and a note if its cells are blocks."""
+    rows, columns = weights.shape
+    pooled, (high, wide) = pool(weights, max_cells)
+    if aspect is None:
+        aspect = "equal" if max(rows, columns) <= 64 else "auto"
+    image = ax.imshow(
+        pooled,
+        cmap=WEIGHTS_MAP if cmap is None else cmap,
+        vmin=vmin,
+        vmax=vmax,
+        interpolation="nearest",
+        aspect=aspect,
+        extent=(
+            -0.5,
+            pooled.shape[1] * wide - 0.5,
+            pooled.shape[0] * high - 0.5,
+            -0.5,
+        ),
+    )
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    if np.ma.is_masked(weights):
+        _hatch(ax, weights.shape)
+    if high * wide == 1:
+        return image, ""
+    return image, f"(each cell is the largest of {high} × {wide})"
+
+
+def draw_scale(figure, axes, image, weights, label="weight", aspect=20):
+    """A colour bar; where all weights are 0 or 1, two colours with names."""
+    if not _is_binary(weights):
+        return figure.colorbar(
+            image, ax=axes, shrink=0.8, label=label, aspect=aspect
+        )
+    colours = ListedColormap(
+        [image.cmap(image.norm(level)) for level in (0, 1)]
+    )
+    steps = ScalarMappable(BoundaryNorm([-0.5, 0.5, 1.5], 2), colours)
+    bar = figure.colorbar(steps, ax=axes, shrink=0.3, aspect=5, label=label)
+    bar.set_ticks([0, 1], labels=["0", "1"])
+    bar.minorticks_off()
+    return bar
+
+
+def turn(ax, query_tokens, key_tokens, rtl):
+    """Turn the axes for right-to-left tokens; True if queries are at right."""
+    if right_to_left(key_tokens) if rtl == "auto" else rtl:
+        ax.invert_xaxis()
+    turned = right_to_left(query_tokens) if rtl == "auto" else rtl
+    if turned:
+        ax.yaxis.tick_right()
+        ax.yaxis.set_label_position("right")
+    return turned
+
+
+def pool(weights, most):
+    """The largest weight of each block, at most `most` blocks on a side.
+
+    Also returns the rows and columns of a block.
+    """
+    rows, columns = weights.shape
+    high, wide = -(-rows // most), -(-columns // most)
+    if high == wide == 1:
+        return weights, (high, wide)
+    padded = np.pad(
+        np.ma.filled(weights, np.nan),
+        [(0, -rows % high), (0, -columns % wide)],
+        constant_values=np.nan,
+    )
+    blocks = padded.reshape(
+        padded.shape[0] // high, high, padded.shape[1] // wide, wide
+    )
+    return np.ma.masked_invalid(blocks).max(axis=(1, 3)), (high, wide)
+
+
+def number_format(weights, annotate, fmt):
+    """The format of the numbers in the cells; None if they have none.
+
+    Raises:
+        ValueError: If `annotate` is not True, False or "auto".
+    """
+    if annotate not in (True, False, "auto"):
+        raise ValueError(
+            f'`annotate` must be True, False or "auto". Received: {annotate!r}.'
+        )
+    small = max(weights.shape[-2:]) <= _MOST_NUMBERED
+    if not (small if annotate == "auto" else annotate):
+        return None
+    return fmt or ("{:.0f}" if _is_binary(weights) else "{:.2f}")
+
+
+def number_cells(image, weights, fmt, annotate):
+    """Write each weight into its cell, in place of earlier numbers.
+
+    Returns:
+        List of the texts; empty if `fmt` is None.
+    """
+    ax = image.axes
+    for text in [text for text in ax.texts if isinstance(text, _Number)]:
+        text.remove()
+    if fmt is None:
+        return []
+    numbers = {
+        cell: fmt.format(weight)
+        for cell, weight in np.ndenumerate(weights)
+        if weights[cell] is not np.ma.masked
+    }
+    widest = max(numbers.values(), key=len, default="")
+    smallest = _READABLE if annotate == "auto" else 0
+    texts = []
+    for (t, s), number in numbers.items():
+        colour = image.cmap(image.norm(weights[t, s]))
+        ink = max("black", "white", key=lambda ink: contrast(ink, colour))
+        text = _Number(s, t, number, ink, widest, smallest)
+        texts.append(ax.add_artist(text))
+    return texts
+
+
+class _Number(Text):
+    """A number as large as its cell lets it be, if that can be read.
+
+    The size of a cell is known when the figure is drawn, not before.
+    """
+
+    def __init__(self, x, y, number, ink, widest, smallest):
+        super().__init__(x, y, number, color=ink, ha="center", va="center")
+        self._widest, self._smallest = widest, smallest
+        self.set_in_layout(False)
+
+    def draw(self, renderer):
+        size = self._size_in_cell(renderer)
+        if size < self._smallest:
+            return
+        if size != self.get_fontsize():
+            self.set_fontsize(size)
+        super().draw(renderer)
+
+    def _size_in_cell(self, renderer):
+        corners = self.axes.transData.transform([(0, 0), (1, 1)])
+        wide, high = abs(corners[1] - corners[0])
+        font = self.get_fontproperties().copy()
+        font.set_size(_LARGEST)
+        width, height, _ = renderer.get_text_width_height_descent(
+            self._widest, font, ismath=False
+        )
+        return _LARGEST * min(1.0, 0.85 * wide / width, 0.7 * high / height)
+
+
+def _frame_cell(ax, t, s, look):
+    """A frame that stands out from every colour of the map.
+
+    The white line lies inside a broader black one, and each colour has 3 : 1
+    against one of the two. The white line is "solid" or "dotted".
+    """
+    ax.add_patch(
+        Rectangle(
+            (s - 0.5, t - 0.5),
+            1,
+            1,
+            fill=False,
+            edgecolor="white",
+            linewidth=1.8,
+            linestyle=look,
+            path_effects=[_BLACK, Normal()],
+            clip_on=False,
+        )
+    )
+
+
+def _is_binary(weights):
+    return bool(np.isin(np.ma.compressed(weights), (0, 1)).all())
+
+
+def _hatch(ax, shape):
+    # The hatching lies behind the image and shows where a cell has no colour.
+    ax.add_patch(
+        Rectangle(
+            (-0.5, -0.5),
+            shape[1],
+            shape[0],
+            fill=False,
+            hatch="////",
+            edgecolor="0.6",
+            linewidth=0,
+            zorder=-1,
+        )
+    )

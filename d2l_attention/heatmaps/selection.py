@@ -105,7 +105,7 @@ def _cut(matrices, query_tokens, key_tokens, path):
     if lost > 1e-3:
         warnings.warn(
             f"Up to {lost:.0%} of a row's attention lies on the {columns - s} "
-            f"columns behind the {s} key tokens; these columns are left out"
+            f"columns after the {s} key tokens; these columns are left out"
             + (f" ({path})." if path else "."),
             stacklevel=4,
         )

@@ -67,13 +67,13 @@ def alignment_error_rate(sure, possible, hypothesis):
             f"Received: {len(sure)} sure, {len(possible)} possible, "
             f"{len(hypothesis)} hypothesis."
         )
-    found = total = 0
+    right = total = 0
     for s, p, a in zip(sure, possible, hypothesis, strict=True):
-        found += len(a & s) + len(a & (s | p))
+        right += len(a & s) + len(a & (s | p))
         total += len(a) + len(s)
     if not total:
         raise ValueError("There is no link in `sure` or `hypothesis`.")
-    return 1.0 - found / total
+    return 1.0 - right / total
 
 
 def alignment_from_attention(weights, *, method="argmax", threshold=0.25):

@@ -4,23 +4,19 @@ Tokens enter the page as text, never as markup or script. What the page does
 stands in the folder `page`, in files of HTML, CSS and JavaScript.
 """
 
+import base64
+from numbers import Integral
+import zlib
+
 from d2l_attention._page import Page
-from d2l_attention.heatmaps.describe import describe_attention
-from d2l_attention.heatmaps.display import display_figure
-from d2l_attention.heatmaps.opening import (
-    check_sentence,
-    first_shown,
-    head_numbers,
-    sentence_start,
-)
-from d2l_attention.heatmaps.packing import pack_weights, packed_size
+from d2l_attention.heatmaps.display import describe_attention, display_figure
+from d2l_attention.heatmaps.labels import readable, right_to_left
 from d2l_attention.heatmaps.palette import viridis
 from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import hide, select_maps
-from d2l_attention.heatmaps.tokens import readable, right_to_left
 import numpy as np
 
-LIMIT = 10_000_000  # bytes of a page
+_LIMIT = 10_000_000  # bytes of a page
 _SCRIPTS = (  # each may use what stands before it
     "data",
     "text",
@@ -67,9 +63,9 @@ def view_attention(
     Args:
         weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
             layer path to such an array.
-        query_tokens: List of str, the tokens of the rows. Rows behind the
+        query_tokens: List of str, the tokens of the rows. Rows after the
             last token (padding) are left out.
-        key_tokens: List of str, the tokens of the columns. Columns behind the
+        key_tokens: List of str, the tokens of the columns. Columns after the
             last token are left out.
         tokens: Dict of layer path to a pair of lists (query tokens, key
             tokens), for layers with tokens of their own. Other layers take
@@ -99,16 +95,18 @@ def view_attention(
     maps = select_maps(
         weights, query_tokens, key_tokens, tokens, layers, heads, sample
     )
-    size = packed_size({path: found[0] for path, found in maps.items()})
-    if size > LIMIT:
+    size = _packed_size(
+        {path: matrices for path, (matrices, _, _) in maps.items()}
+    )
+    if size > _LIMIT:
         raise ValueError(
             f"The page would have {size / 1e6:.1f} MB of weights; a page of "
-            f"more than {LIMIT / 1e6:.0f} MB is slow in every browser. Choose "
+            f"more than {_LIMIT / 1e6:.0f} MB is slow in every browser. Choose "
             "fewer maps with `layers=` and `heads=`, or give shorter lists of "
-            "tokens; rows and columns behind the last token are left out."
+            "tokens; rows and columns after the last token are left out."
         )
-    check_sentence(maps, sentence_b)
-    first = first_shown(maps, heads, layer, head, view)
+    _check_sentence(maps, sentence_b)
+    first = _first_shown(maps, heads, layer, head, view)
     return AttentionView(maps, heads, mask, first, sentence_b)
 
 
@@ -129,7 +127,7 @@ class AttentionView(Page):
                 f"Weights must not be negative. Received: {lowest}."
             )
         most = float(max(v.max(initial=0.0) for v in values)) or 1.0
-        packed = pack_weights(shown, most)
+        packed = _pack_weights(shown, most)
         data = {
             "colours": viridis(),
             "most": most,
@@ -138,11 +136,11 @@ class AttentionView(Page):
                 {
                     "path": path,
                     "kind": _kind(path),
-                    "heads": head_numbers(matrices, heads),
+                    "heads": _head_numbers(matrices, heads),
                     "queries": _names(queries, matrices.shape[1]),
                     "keys": _names(keys, matrices.shape[2]),
                     "backward": right_to_left(keys),
-                    "sentence_b": sentence_start(matrices, sentence_b),
+                    "sentence_b": _sentence_start(matrices, sentence_b),
                     **packed[path],
                 }
                 for path, (matrices, queries, keys) in maps.items()
@@ -186,7 +184,7 @@ def _first_map(path, matrices, head, heads):
     elif head is None:
         title, weights = "first head", matrices[0]
     else:
-        title = f"head {head_numbers(matrices, heads)[head]}"
+        title = f"head {_head_numbers(matrices, heads)[head]}"
         weights = matrices[head]
     return f"{path} {title}".lstrip(), weights.filled(np.nan)
 
@@ -224,3 +222,150 @@ def _pixels_of_list(tokens):
     """Pixels of a list of tokens that is about 900 pixels wide."""
     width = sum(8 * min(20, len(token)) + 14 for token in tokens)
     return min(126, 24 * -(-width // 900))
+
+
+_VIEWS = ("overview", "map", "lines")
+
+
+def _first_shown(maps, heads, layer, head, view):
+    """Places of the layer and head shown first; -1 is the mean, None any."""
+    paths = list(maps)
+    if layer is not None and layer not in paths:
+        raise ValueError(
+            f"`layer` must be one of the layers shown: {paths}. "
+            f"Received: {layer!r}."
+        )
+    place = 0 if layer is None else paths.index(layer)
+    numbers = _head_numbers(maps[paths[place]][0], heads)
+    if head not in (None, "mean", *numbers):
+        raise ValueError(
+            f"`head` must be 'mean' or one of {numbers}, the heads shown of "
+            f"layer {paths[place]!r}. Received: {head!r}."
+        )
+    if view not in _VIEWS:
+        raise ValueError(
+            f"`view` must be one of {list(_VIEWS)}. Received: {view!r}."
+        )
+    if head == "mean":
+        head = -1
+    elif head is not None:
+        head = numbers.index(head)
+    return {"layer": place, "head": head, "view": view}
+
+
+def _check_sentence(maps, sentence_b):
+    """Refuse a second sentence that begins in no layer."""
+    if sentence_b is None:
+        return
+    longest = max(min(matrices.shape[1:]) for matrices, _, _ in maps.values())
+    whole = isinstance(sentence_b, Integral)
+    if not whole or not 0 < sentence_b < longest:
+        raise ValueError(
+            "`sentence_b` must be the position of a token after the first, "
+            f"an int from 1 to {longest - 1}. Received: {sentence_b!r}."
+        )
+
+
+def _sentence_start(matrices, sentence_b):
+    """The place where sentence B begins, or None if the layer is shorter."""
+    if sentence_b is None or sentence_b >= min(matrices.shape[1:]):
+        return None
+    return int(sentence_b)
+
+
+def _head_numbers(matrices, heads):
+    """The numbers that the shown heads have in their layer."""
+    return [int(n) for n in (range(len(matrices)) if heads is None else heads)]
+
+
+_SMALL = 64  # most queries and keys of a layer that keeps 16 bits
+# The weights of a page of 2 MB; the rest is for tokens, style and scripts.
+_ROOM = 1_880_000
+_FINE = 65_534  # levels of 16 bits; one more value says "no weight"
+_COARSE = (254, 127, 63, 48)  # levels of 8 bits; fewer levels deflate better
+
+
+def _packed_size(maps):
+    """The most characters that the weights of `maps` can take.
+
+    Args:
+        maps: Dict of path to an array `(H, T, S)`.
+
+    Returns:
+        Int.
+    """
+    return sum(
+        matrices.size * (2 if _is_small(matrices) else 1) * 4 // 3
+        for matrices in maps.values()
+    )
+
+
+def _pack_weights(maps, most):
+    """Deflate all layers, coarser where the page would become too long.
+
+    The lines of a causal map fade with the number of keys, so a long layer
+    is measured by the largest weight of each row, not by the largest of all.
+
+    Args:
+        maps: Dict of path to a masked array `(H, T, S)`; masked cells have no
+            weight.
+        most: Float, the largest weight of all maps.
+
+    Returns:
+        Dict of path to a dict for the page: `levels`, `weights` and, for long
+        layers, `peaks`, the largest weight of each row.
+    """
+    packed = {
+        path: _pack_small(matrices, most)
+        for path, matrices in maps.items()
+        if _is_small(matrices)
+    }
+    taken = sum(len(layer["weights"]) for layer in packed.values())
+    rest = {path: maps[path] for path in maps if path not in packed}
+    for levels in _COARSE:
+        long = {path: _pack_long(rest[path], levels) for path in rest}
+        if taken + sum(_length(layer) for layer in long.values()) <= _ROOM:
+            break
+    packed |= long
+    return {path: packed[path] for path in maps}
+
+
+def _is_small(matrices):
+    return max(matrices.shape[1:]) <= _SMALL
+
+
+def _pack_small(matrices, most):
+    cells = np.rint(matrices.filled(0) / most * _FINE)
+    cells = np.where(np.ma.getmaskarray(matrices), _FINE + 1, cells)
+    pairs = cells.astype("<u2").reshape(-1, 1).view("u1")
+    # All low bytes stand before all high bytes, which deflate better alone.
+    return {"levels": _FINE, "weights": _deflate(pairs.T.tobytes())}
+
+
+def _pack_long(matrices, levels):
+    values = matrices.filled(0)
+    peaks = values.max(-1).astype("<f4")
+    scale = np.where(peaks > 0, peaks, 1).astype("f8")
+    cells = np.rint(values / scale[..., None] * levels)
+    cells = np.where(np.ma.getmaskarray(matrices), 255, cells)
+    return {
+        "levels": levels,
+        "weights": _deflate(cells.astype("u1").tobytes()),
+        "peaks": _deflate(peaks.tobytes()),
+    }
+
+
+def _length(layer):
+    return len(layer["weights"]) + len(layer["peaks"])
+
+
+def _deflate(content):
+    """The shorter of two ways: runs of equal bytes, or each byte alone.
+
+    Random weights have no runs, and looking for some costs a tenth.
+    """
+    packed = []
+    for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
+        packer = zlib.compressobj(strategy=strategy)
+        packed.append(packer.compress(content) + packer.flush())
+    return base64.b64encode(min(packed, key=len)).decode()

@@ -7,8 +7,10 @@ from contract import draw, to_numpy
 from d2l_attention import BahdanauSeq2Seq, RNNSearch, causal_mask
 from d2l_attention.heatmaps import (
     AttentionMaps,
+    adapters,
     check_attention_masks,
     get_attention_weights,
+    register_attention_adapter,
 )
 import keras
 from keras import layers, ops
@@ -522,3 +524,47 @@ def test_the_softmax_of_keras_is_put_back():
     with pytest.raises(Exception, match="."):
         get_attention_weights(attention(), np.zeros((2, 3)), np.zeros((2, 3)))
     assert nn.softmax is before
+
+
+class WithoutWeights(layers.Layer):
+    """A layer like this package's, which has `attend` and forms no weights."""
+
+    weights_from = "For small inputs, `dense_weights` gives them."
+
+    def project_query(self, x):
+        return x
+
+    project_key = project_value = project_query
+
+    def attend(self, query, key, value, mask):
+        return value, None
+
+    def call(self, x):
+        return self.attend(x, x, x, None)[0]
+
+
+def test_a_layer_that_says_where_its_weights_come_from_is_named():
+    x = keras.Input((5, 8))
+    y = WithoutWeights(name="fast")(attention("dense")(x, x))
+    with pytest.warns(UserWarning, match="fast: .*`dense_weights` gives them"):
+        _, maps = get_attention_weights(keras.Model(x, y), X)
+    assert list(maps) == ["dense"]
+    assert "forms no weights" in maps.skipped["fast"]
+
+
+def test_a_layer_without_weights_can_have_an_adapter_of_its_own(monkeypatch):
+    monkeypatch.setattr(adapters, "_REGISTERED", [])
+
+    class Taught(WithoutWeights):
+        pass
+
+    def read(layer, record):
+        def attend(query, key, value, mask):
+            record(ops.ones((2, 5, 5)) / 5)
+            return value, None
+
+        return [(layer, "attend", attend)]
+
+    register_attention_adapter(Taught, read)
+    _, maps = get_attention_weights(Taught(name="taught"), X)
+    assert maps["taught"].shape == (2, 1, 5, 5)

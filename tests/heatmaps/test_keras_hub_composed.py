@@ -755,7 +755,7 @@ def test_every_softmax_is_a_map_or_has_a_name(name, recwarn):
     num_others = more[1] if more[1:] else 0
     keras.utils.set_random_seed(0)
     model, inputs = make()
-    expected, softmaxes = softmaxes_of(lambda: model(inputs), weights_of)
+    expected, softmaxes = softmaxes_of(lambda: model(inputs))
     outputs, maps = get_attention_weights(model, inputs)
     for found, wanted in zip(
         tree.flatten(outputs), tree.flatten(expected), strict=True

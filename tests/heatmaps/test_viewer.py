@@ -10,7 +10,7 @@ import re
 import zlib
 
 from d2l_attention.heatmaps import view_attention
-from d2l_attention.heatmaps.tokens import readable
+from d2l_attention.heatmaps.labels import readable
 from d2l_attention.heatmaps.viewer import _SCRIPTS
 from hostile import HOSTILE
 import matplotlib

@@ -1,6 +1,6 @@
 """Tokens as a reader sees them: nothing hidden, nothing turned around."""
 
-from d2l_attention.heatmaps.tokens import readable
+from d2l_attention.heatmaps.labels import readable
 from hostile import HOSTILE
 import pytest
 

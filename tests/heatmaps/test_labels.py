@@ -3,11 +3,11 @@
 from d2l_attention.heatmaps import (
     animate_attention,
     display_figure,
-    fonts,
+    labels,
     plot_attention,
     plot_attention_grid,
 )
-from d2l_attention.heatmaps.fonts import families_for
+from d2l_attention.heatmaps.labels import families_for
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 import matplotlib
@@ -26,7 +26,7 @@ def machine(tmp_path, monkeypatch):
     manager = font_manager.fontManager
     own = [entry for entry in manager.ttflist if "mpl-data" in entry.fname]
     monkeypatch.setattr(manager, "ttflist", own)
-    monkeypatch.setattr(fonts, "_told", set())
+    monkeypatch.setattr(labels, "_reported", set())
     monkeypatch.setattr(
         font_manager,
         "findSystemFonts",

@@ -1,4 +1,4 @@
-"""Fonts for the scripts that a figure's own font cannot draw.
+"""Tokens as the labels of an axis, in any script.
 
 matplotlib draws a box for each character that no font of a label has. The
 functions here look for an installed font that has it. If there is none, they
@@ -15,6 +15,146 @@ from matplotlib import font_manager
 from matplotlib.font_manager import FontProperties
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
+
+
+def label_axis(axis, tokens, size, name, max_ticks):
+    """Label `size` cells with `tokens`, or with numbers if it is None.
+
+    At most `max_ticks` labels are drawn. None is read as mathematics.
+    """
+    if tokens is None:
+        locator = axis.get_major_locator()
+        if isinstance(locator, MaxNLocator):  # keep ticks that were set
+            locator.set_params(integer=True)
+        return
+    tokens = [_short(readable(token)) for token in tokens]
+    if len(tokens) != size:
+        raise ValueError(
+            f"There must be one {name} token for each of {size} rows or "
+            f"columns. Received: {len(tokens)} tokens."
+        )
+    every = -(-size // max_ticks)
+    positions = range(0, size, every)
+    shown = [tokens[i] for i in positions]
+    axis.set_ticks(
+        positions, shown, parse_math=False, fontfamily=families_for(shown)
+    )
+    if axis.axis_name == "x" and max(map(len, tokens)) > 1:
+        axis.set_tick_params(rotation=90)
+
+
+def longest_label(tokens):
+    """The number of characters of the longest label."""
+    tokens = () if tokens is None else tokens
+    return max((len(_short(readable(token))) for token in tokens), default=0)
+
+
+def readable(token):
+    """A token as text that shows what it holds, wherever it is drawn.
+
+    Signs that cannot be seen, or that turn the text beside them around,
+    stand as their number: `⟨U+202E⟩`. Joiners within a word or an emoji stay.
+    Control characters become `\ufffd`, spaces of a token of spaces `␣`, and
+    an empty token `⟨empty⟩`. A sign keeps eight combining marks; `…` stands
+    for the rest.
+    """
+    text = str(token)
+    if not text:
+        return "⟨empty⟩"
+    if text.isspace():
+        text = text.replace(" ", "␣")
+    flags = {at for flag in _FLAG.finditer(text) for at in range(*flag.span())}
+    return _keep_few_marks(
+        "".join(
+            char if at in flags else _visible(text, at)
+            for at, char in enumerate(text)
+        )
+    )
+
+
+_SIGNS = {"\n": "↵", "\t": "→"}
+_JOINERS = "\u200c\u200d"
+_MOST_MARKS = 8  # no script needs more
+# Signs without a picture, of other categories than Cf.
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# A black flag with the letters of a region (England, Scotland …) and an end;
+# these letters are of category Cf, and hide a text anywhere else.
+_FLAG = re.compile(
+    "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+)
+
+
+def _visible(text, at):
+    """What stands for the character at one place of a text."""
+    char = text[at]
+    kind = unicodedata.category(char)
+    if char in _SIGNS:
+        return _SIGNS[char]
+    if kind in ("Cc", "Cs", "Zl", "Zp") or _is_no_character(char):
+        return "\ufffd"
+    if char in _JOINERS and _is_within_word(text, at):
+        return char
+    is_space = kind == "Zs" and char != " "
+    is_lost = at == 0 and _VARIATION.match(char)
+    if kind == "Cf" or char in _BLANK or is_space or is_lost:
+        return f"⟨U+{ord(char):04X}⟩"
+    return char
+
+
+def _is_no_character(char):
+    """Whether Unicode keeps this number free; XML does not allow it."""
+    number = ord(char)
+    return number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF
+
+
+def _is_within_word(text, at):
+    """Whether signs that can be seen stand on both sides."""
+    sides = text[at - 1 : at] + text[at + 1 : at + 2]
+    kinds = [unicodedata.category(char)[0] for char in sides]
+    return len(kinds) == 2 and not {"C", "Z"} & set(kinds)
+
+
+def _keep_few_marks(text):
+    shown, marks = [], 0
+    for char in text:
+        if unicodedata.category(char)[0] == "M":
+            marks += 1
+            if not shown:
+                shown.append("◌")
+        elif char not in _JOINERS:
+            marks = 0
+        if marks <= _MOST_MARKS:
+            shown.append(char)
+        elif shown[-1] != "…":
+            shown.append("…")
+    return "".join(shown)
+
+
+def right_to_left(tokens):
+    """Whether more tokens run from right to left than from left to right."""
+    tokens = () if tokens is None else map(str, tokens)
+    directions = [_direction(token) for token in tokens]
+    backward = directions.count("R") + directions.count("AL")
+    return backward > directions.count("L")
+
+
+def _direction(token):
+    """Direction of the first letter that has one: `"L"`, `"R"` or `"AL"`.
+
+    `"AL"` is Arabic; a token without such a letter has `""`.
+    """
+    for char in token:
+        direction = unicodedata.bidirectional(char)
+        if direction in ("L", "R", "AL"):
+            return direction
+    return ""
+
+
+def _short(text, most=50):
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
 
 _CHINESE = (
     "Noto Sans CJK SC",
@@ -57,7 +197,7 @@ _LONG_NAMES = {name.split()[0]: name for name in _FONTS}
 _KIND = re.compile(
     r" (?:CAPITAL|SMALL|LETTER|SYLLAB|UNIFIED|VOWEL|SIGN|DIGIT|NUMBER)"
 )
-_told = set()
+_reported = set()
 
 
 def families_for(texts, family=None):
@@ -77,11 +217,11 @@ def families_for(texts, family=None):
     family = list(family or matplotlib.rcParams["font.family"])
     for script, characters in _lacking("".join(texts), family).items():
         while missing := characters - _drawn_by(family):
-            found = _font_for(script, missing) or _rescan(script, missing)
-            if found is None or found in family:
+            name = _font_for(script, missing) or _rescan(script, missing)
+            if name is None or name in family:
                 _tell(script, missing)
                 break
-            family.append(found)
+            family.append(name)
     return family
 
 
@@ -147,10 +287,10 @@ def _font_for(script, characters):
     for name in [*known, *others]:
         entry = entries[name]
         face = getattr(entry, "index", 0)
-        found = len(characters & _character_map(entry.fname, face))
-        if found > most:
-            best, most = name, found
-        if found == len(characters):
+        drawn = len(characters & _character_map(entry.fname, face))
+        if drawn > most:
+            best, most = name, drawn
+        if drawn == len(characters):
             break
     return best
 
@@ -194,9 +334,9 @@ def _character_map(path, face):
 
 
 def _tell(script, characters):
-    if script in _told:
+    if script in _reported:
         return
-    _told.add(script)
+    _reported.add(script)
     examples = ", ".join(
         f"{char} (U+{ord(char):04X})" for char in sorted(characters)[:3]
     )
