@@ -66,9 +66,6 @@ def adapter_of(layer):
     for layer_class, adapter in _OF_KERAS:
         if isinstance(layer, layer_class):
             return adapter
-    # A layer can say itself that it forms no weights, and what gives them.
-    if isinstance(getattr(layer, "weights_from", None), str):
-        return NO_WEIGHTS
     ours = ("project_query", "project_key", "project_value")
     if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
         return _by_attend if hasattr(layer, "attend") else NoWeights()
