@@ -130,7 +130,6 @@ def check_masks(given):
             tokens = next(given[x] for x in owners if x in given)
             check_token_mask(name, given[name], np.shape(tokens)[:2])
     for name in {"attention_mask", "cross_attention_mask"} & given.keys():
-        check_boolean(name, given[name])
         if len(np.shape(given[name])) < 2:
             raise ValueError(
                 f"{name} must say which pairs may attend: (T, S) or more axes."

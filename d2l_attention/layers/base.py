@@ -1,7 +1,7 @@
 """What all attention layers share: masks in, one call, weights out.
 
-A mask is checked here, where it enters. The equation of a layer is its
-`attend`.
+A call checks here that its masks of tokens fit, before they are joined. The
+equation of a layer is its `attend`.
 """
 
 import functools

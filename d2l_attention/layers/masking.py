@@ -179,13 +179,11 @@ def merge_masks(attention_mask=None, *key_masks):
         Bool tensor that broadcasts to `(B, T, S)` or `(B, H, T, S)`, or None
         if all are None.
     """
-    merged = attention_mask
-    if merged is not None:
-        merged = ops.convert_to_tensor(merged)
+    merged = None if attention_mask is None else _to_mask(attention_mask)
     for mask in key_masks:
         if mask is None:
             continue
-        mask = ops.expand_dims(ops.convert_to_tensor(mask), 1)  # (B, 1, S)
+        mask = ops.expand_dims(_to_mask(mask), 1)  # (B, 1, S)
         if merged is not None:
             if len(merged.shape) == 4:
                 mask = ops.expand_dims(mask, 1)
@@ -203,7 +201,7 @@ def token_mask(*masks):
 def join_causal_mask(mask, num_queries, num_keys):
     """Join a mask, or None, with `causal_mask`."""
     causal = causal_mask(num_queries, num_keys)
-    return causal if mask is None else ops.logical_and(mask, causal)
+    return causal if mask is None else ops.logical_and(_to_mask(mask), causal)
 
 
 def key_mask_of(mask):
@@ -226,10 +224,18 @@ def key_mask_of(mask):
     return mask[:, 0] if len(shape) == 3 else mask
 
 
+def _to_mask(mask):
+    """The mask as a tensor; refuse one that is not boolean.
+
+    `logical_and` would cast an additive mask, and so turn it around.
+    """
+    check_boolean("A mask", mask)
+    return ops.convert_to_tensor(mask)
+
+
 def check_mask(mask, shape):
     """The mask; refuse one that is not boolean or does not fit `shape`."""
-    check_boolean("A mask", mask)
-    mask = ops.convert_to_tensor(mask)
+    mask = _to_mask(mask)
     if (len(mask.shape), len(shape)) == (3, 4):
         mask = ops.expand_dims(mask, 1)  # the same for every head
     pairs = zip(reversed(mask.shape), reversed(shape), strict=False)

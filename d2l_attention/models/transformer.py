@@ -61,7 +61,6 @@ class TransformerStack(QueryLayer):
             self.norm = keras.layers.LayerNormalization(
                 epsilon=epsilon, name="norm", **policy
             )
-        self.supports_masking = True
 
     def build_blocks(self, *shapes):
         for block in self.blocks:

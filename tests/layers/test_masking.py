@@ -1,11 +1,13 @@
 from contract import draw, input_gradients, to_numpy
 from d2l_attention import (
+    HardAttention,
     causal_mask,
     masked_softmax,
     padding_mask,
+    segment_context,
     window_mask,
 )
-from d2l_attention.layers.masking import merge_masks
+from d2l_attention.layers.masking import join_causal_mask, merge_masks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -113,6 +115,25 @@ def test_rows_sum_to_one_or_zero_and_permute_with_their_keys(scores, seed):
 def test_a_mask_that_is_not_boolean_is_refused(bad):
     with pytest.raises(ValueError, match=f"must be boolean.*{bad}"):
         masked_softmax(draw(2, 3), np.ones((2, 3), bad))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_only_boolean_masks_are_joined(dtype):
+    """Cast to bool, an additive mask would hide what it shows."""
+    mask, tokens = np.zeros((2, 3, 3), dtype), np.ones((2, 3), "bool")
+    x = draw(2, 3, 5)
+    for join in (
+        lambda: merge_masks(mask),
+        lambda: merge_masks(mask, tokens),
+        lambda: merge_masks(None, tokens.astype(dtype)),
+        lambda: join_causal_mask(mask, 3, 3),
+        lambda: HardAttention().probabilities(
+            x, attention_mask=mask, key_mask=tokens
+        ),
+        lambda: segment_context(x, np.zeros((2, 3), int), mask[:, 0]),
+    ):
+        with pytest.raises(ValueError, match=f"must be boolean.*{dtype}"):
+            join()
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 5, 3), (2, 2, 3, 5)])
