@@ -58,9 +58,10 @@ ATTENTIONS = {
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)
-@pytest.mark.parametrize("asked", [False, True])
-@pytest.mark.parametrize("dropout", [0.0, 0.4])
-@pytest.mark.parametrize("key_mask", [None, KEYS])
+@pytest.mark.parametrize(
+    ("asked", "dropout", "key_mask"),
+    [(False, 0.0, None), (False, 0.4, KEYS), (True, 0.4, KEYS)],
+)
 def test_layers_under_the_causal_mask(name, asked, dropout, key_mask):
     keras.utils.set_random_seed(0)
     layer = ATTENTIONS[name](dropout=dropout)

@@ -121,8 +121,13 @@ def moved(model):
     return np.abs(first - second).max()
 
 
-@pytest.mark.parametrize("make_model", [functional, Subclassed])
-@pytest.mark.parametrize(("name", "tensors"), CASES)
+@pytest.mark.parametrize(
+    ("name", "tensors", "make_model"),
+    [
+        *((*case, functional) for case in CASES),
+        *((*case, Subclassed) for case in dict(CASES).items()),
+    ],
+)
 def test_padding_moves_no_real_token(name, tensors, make_model):
     layer = make(name)
 

@@ -50,9 +50,9 @@ def options_of(name):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
-def test_saves_compiles_and_trains(name, dtype, tmp_path):
+def test_saves_compiles_and_trains(name, tmp_path):
     keras.utils.set_random_seed(0)
+    dtype = "mixed_float16" if "causal" in name else "float32"
     inputs = keras.Input((None, 7))
     layer = LAYERS[name](dtype=dtype)
     options = options_of(name)

@@ -106,10 +106,13 @@ def test_asking_for_weights_never_changes_the_logits(model):
     np.testing.assert_array_equal(to_numpy(logits), to_numpy(model(INPUTS)))
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("model", "policy"),
+    zip(MODELS, ["float32", "mixed_float16"] * 2, strict=True),
+)
 def test_it_trains_compiled_and_every_weight_moves(model, policy):
-    model = make(model, dtype=policy, dropout=0.1)
+    """With one layer: most of the time is XLA's."""
+    model = make(model, dtype=policy, dropout=0.1, num_layers=1)
     before = [to_numpy(w) for w in model.trainable_weights]
     compile_for_training(
         model,

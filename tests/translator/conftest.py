@@ -43,7 +43,7 @@ def command():
     return make
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
 

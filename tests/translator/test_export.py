@@ -56,20 +56,20 @@ def elsewhere(finish, program, folder):
     return finish(command).stdout.splitlines()
 
 
-@pytest.mark.parametrize("beam", [1, 3])
 def test_words_are_translated_alike_without_the_package(
-    beam, finished, finish, tmp_path, capfd
+    finished, finish, tmp_path
 ):
+    """And TensorFlow's own lines stay away from who exports."""
     folder = tmp_path / "new" / "exported"
-    words = [str(finished), str(folder), f"--beam={beam}"]
-    assert export(words) == 0
-    out, err = capfd.readouterr()
-    assert out == f"Wrote the finished run to {folder}.\n" and err == ""
-    expected = load_translator(finished).translate(TEXTS, beam=beam)
+    program = [sys.executable, "-m", "d2l_attention", "export"]
+    done = finish([*program, str(finished), str(folder), "--beam=3"])
+    assert done.stdout == f"Wrote the finished run to {folder}.\n"
+    assert done.stderr == ""
+    expected = load_translator(finished).translate(TEXTS, beam=3)
     assert any(expected)
     assert elsewhere(finish, WORDS, folder) == expected
     about = json.loads((folder / "about.json").read_text())
-    assert about["beam"] == beam and about["max_length"] == 8
+    assert about["beam"] == 3 and about["max_length"] == 8
     assert [path.name for path in folder.parent.iterdir()] == ["exported"]
 
 
@@ -100,11 +100,3 @@ def test_nothing_is_overwritten_and_nothing_half_written(
     assert export([str(finished), str(tmp_path / "new")]) == 2
     assert "No space left" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
-
-
-def test_it_is_a_command(finish, finished, tmp_path):
-    """And TensorFlow's own lines stay away from its user."""
-    program = [sys.executable, "-m", "d2l_attention", "export"]
-    done = finish([*program, str(finished), str(tmp_path / "exported")])
-    assert done.stderr == ""
-    assert done.stdout.startswith("Wrote the finished run")

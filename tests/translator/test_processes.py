@@ -551,15 +551,14 @@ ENGLISH = ("a red cup", "i see you", "he drinks", "she walks", "hello", "come")
 
 
 @pytest.mark.filterwarnings("ignore:No installed font can draw")
-@pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
-def test_other_scripts_train_and_translate(
-    sources, command, losses, tmp_path, capsys
+def test_another_script_trains_and_translates(
+    command, losses, tmp_path, capsys
 ):
     corpus = tmp_path / "pairs.tsv"
     lines = [
         f"{a} {b}\t{c} , {d}"
-        for a, c in zip(sources, ENGLISH, strict=True)
-        for b, d in zip(sources, ENGLISH, strict=True)
+        for a, c in zip(HEBREW, ENGLISH, strict=True)
+        for b, d in zip(HEBREW, ENGLISH, strict=True)
     ]
     corpus.write_text("\n".join(lines), encoding="utf-8")
     options = {**BY_HEART, "corpus": corpus, "min_frequency": 1}
@@ -574,13 +573,12 @@ def test_other_scripts_train_and_translate(
 
 
 @pytest.mark.filterwarnings("ignore:No installed font can draw")
-@pytest.mark.parametrize("sources", [CHINESE, HEBREW], ids=["zh", "he"])
-def test_subwords_come_back_as_people_write(sources, command, tmp_path, capsys):
+def test_subwords_come_back_as_people_write(command, tmp_path, capsys):
     """Into the other script: English with capitals, Chinese without spaces."""
-    corpus, space = tmp_path / "pairs.tsv", " " * (sources is HEBREW)
-    sources = [text.replace(" ", space) for text in sources]
+    corpus = tmp_path / "pairs.tsv"
+    sources = [text.replace(" ", "") for text in CHINESE]
     lines = [
-        f"{a}{space}{b}!\t{c.capitalize()}, {d}."
+        f"{a}{b}!\t{c.capitalize()}, {d}."
         for a, c in zip(sources, ENGLISH, strict=True)
         for b, d in zip(sources, ENGLISH, strict=True)
     ]
