@@ -359,6 +359,9 @@ def test_what_a_stack_is_asked_for_reaches_its_blocks(name):
     assert len(blocks) >= 1
     for block in blocks:
         assert {x: block.get_config()[x] for x in asked} == asked
+    if "epsilon" in asked:  # and every norm, that after the last block too
+        norms = [x for x in made._flatten_layers() if hasattr(x, "epsilon")]
+        assert {x.epsilon for x in norms} == {asked["epsilon"]}
 
 
 SIZES = {
