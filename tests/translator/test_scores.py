@@ -57,6 +57,7 @@ def test_the_bootstrap_tells_a_difference_from_none():
     assert paired_bootstrap(bad, good, REFERENCES) < 0.05
     joined = [text.replace(" .", ".") for text in REFERENCES]  # other words
     assert paired_bootstrap(joined, REFERENCES, REFERENCES) < 0.05
+    assert paired_bootstrap(good, good, REFERENCES) == 1
     assert paired_bootstrap(damaged(0.3, 1), damaged(0.3, 2), REFERENCES) > 0.05
 
 
