@@ -359,6 +359,33 @@ def test_what_a_stack_is_asked_for_reaches_its_blocks(name):
     assert len(blocks) >= 1
     for block in blocks:
         assert {x: block.get_config()[x] for x in asked} == asked
+    if "epsilon" in asked:  # and every norm, that after the last block too
+        norms = [x for x in made._flatten_layers() if hasattr(x, "epsilon")]
+        assert {x.epsilon for x in norms} == {asked["epsilon"]}
+
+
+@pytest.mark.backend_free
+@pytest.mark.parametrize(
+    ("name", "sizes", "shape", "weight", "deviation"),
+    [
+        ("AttentionPooling", [1009], (2, 5, 3), "q", 0.1),
+        ("LinformerAttention", [2, 3, 53, 101], (2, 5, 3), "E", 53**-0.5),
+        ("LinformerAttention", [2, 3, 53, 101], (2, 5, 3), "F", 53**-0.5),
+        ("LearnedPositionalEncoding", [101], (2, 5, 53), "table", 0.02),
+        # as a Dense layer of one unit has it
+        ("GATv2Attention", [11, 101], (5, 3), "a", (2 / 102) ** 0.5),
+        ("LanguageModel", [101, 52, 1, 2], (2, 5), "embeddings", 52**-0.5),
+    ],
+)
+def test_weights_begin_as_large_as_they_should(
+    name, sizes, shape, weight, deviation
+):
+    keras.utils.set_random_seed(0)
+    layer = getattr(d2l_attention, name)(*sizes)
+    layer.build(shape)
+    (found,) = [w for w in layer.weights if w.path.split("/")[-1] == weight]
+    # A thousand numbers or more: their deviation is off by 2 or 3 percent.
+    np.testing.assert_allclose(np.std(to_numpy(found)), deviation, rtol=0.08)
 
 
 SIZES = {

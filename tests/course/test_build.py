@@ -146,14 +146,31 @@ def test_a_source_that_changed_is_noticed(chapter):
     assert "was not built from" in build.problems(chapter)[0]
 
 
-def test_a_cell_that_never_ran_is_noticed(chapter):
-    build.build(chapter)
-    path = build.target(chapter)
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[1].execution_count = None
-    notebook.cells[1].outputs = []
-    nbformat.write(notebook, path)
-    assert build.problems(chapter) == ["01_test.ipynb: cell 1 never ran"]
+WARNED = {"output_type": "stream", "name": "stderr", "text": "deprecated"}
+FAILED = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
+PRINTED = {"output_type": "stream", "name": "stdout", "text": "2"}
+LONG = {**PRINTED, "text": "2" * 500_000}
+
+
+@pytest.mark.parametrize(
+    ("count", "output", "found"),
+    [
+        (1, PRINTED, None),
+        (None, PRINTED, ": cell 1 never ran"),
+        (1, WARNED, ": cell 1 shows an error"),
+        (1, FAILED, ": cell 1 shows an error"),
+        (1, LONG, " has more than 500 KB"),
+    ],
+)
+def test_what_a_reader_should_not_meet_is_noticed(
+    count, output, found, chapter
+):
+    notebook = build.published(chapter)  # as if a kernel had run its cell
+    code = notebook.cells[1]
+    code.execution_count, code.outputs = count, [nbformat.from_dict(output)]
+    nbformat.write(notebook, build.target(chapter))
+    said = [] if found is None else [f"01_test.ipynb{found}"]
+    assert build.problems(chapter) == said
 
 
 def test_a_failing_build_leaves_the_earlier_notebook(chapter):

@@ -4,6 +4,7 @@ Three chapters by default; `COURSE_CHAPTERS=all` tries every one, and
 `COURSE_CHAPTERS="05 11"` those that it names. It needs the extra `teach`.
 """
 
+import contextlib
 import copy
 import csv
 import html
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 import zipfile
 
 from course import assignment, build, editions, handouts, mending
@@ -551,6 +553,59 @@ def test_the_report_tells_what_was_not_graded_as_it_is_now(small, capsys):
     assert "The check of exercise 1 was released anew" in notes["leaves"]
     assert "was changed" not in notes["leaves"]
     assert {row["of checked"] for row in rows} == {12}
+
+
+@pytest.fixture
+def gradebook(monkeypatch):
+    """A gradebook of one student: the lists of the grades and the comments."""
+    book = {"grades": [], "comments": []}
+    opened = SimpleNamespace(
+        db=SimpleNamespace(commit=lambda: None),
+        find_assignment=lambda name: SimpleNamespace(
+            max_code_score=5, max_written_score=7
+        ),
+    )
+    for name, stand_in in {
+        "gradebook_of": lambda course: contextlib.nullcontext(opened),
+        "entries": lambda gradebook, name, student, kind: book[kind],
+        "graded_notebook": lambda *_: None,
+        "state": lambda *_: dict.fromkeys(grading.OLD),
+    }.items():
+        monkeypatch.setattr(grading, name, stand_in)
+    return book
+
+
+def test_one_answer_in_words_that_waits_is_enough(gradebook):
+    for waits in (False, True, False):
+        grade = {"cell_type": "markdown", "needs_manual_grade": waits}
+        gradebook["grades"].append(SimpleNamespace(score=2, **grade))
+    (row,) = grading.read_grades("course", "06", ["Ada"])
+    assert row["read"] == 6 and row["checked"] == 0
+    assert "Answers in words wait for a reader." in row["note"]
+    gradebook["grades"][1].needs_manual_grade = False
+    (row,) = grading.read_grades("course", "06", ["Ada"])
+    assert "wait" not in row["note"]
+
+
+def test_a_changed_answer_loses_what_a_reader_gave(gradebook, monkeypatch):
+    def handed_in(*answers):
+        entry = {"solution": True, "locked": False}
+        cells = [
+            editions.prose(x, nbgrader={**entry, "grade_id": f"exercise-{i}"})
+            for i, x in enumerate(answers, 1)
+        ]
+        return editions.notebook(cells)
+
+    before = handed_in("The same.", "The old one.")
+    monkeypatch.setattr(grading, "graded_notebook", lambda *_: before)
+    for name in ("exercise-1", "exercise-2"):
+        gradebook["grades"].append(SimpleNamespace(name=name, manual_score=3))
+        comment = SimpleNamespace(name=name, manual_comment="Good.")
+        gradebook["comments"].append(comment)
+    now = handed_in("The same.", "The new one.")
+    assert grading.forget("course", "06", "Ada", now) == {"exercise-1"}
+    assert [x.manual_score for x in gradebook["grades"]] == [3, None]
+    assert [x.manual_comment for x in gradebook["comments"]] == ["Good.", None]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

@@ -493,6 +493,9 @@ def test_of_two_attempts_the_last_counts():
     copied(CODE_1, "def f(x):\n    return 5", to=CODE_1)(handed_in.cells)
     mended, _ = mending.mend(handed_in, release())
     assert run(mended)["f"](2) == 4
+    # The cell that a reader grades is that one, too.
+    by_name = {mending.name_of(x): x.source for x in mended.cells}
+    assert by_name["exercise-1"] == RIGHT
 
 
 # A release that was made anew

@@ -161,22 +161,30 @@ class ChannelAttention(keras.Layer):
 class FusedAttention(keras.Layer):
     """Keys of fewer heads than the queries, in Keras's fused operation."""
 
-    def call(self, x, allowed=None, is_causal=False):
+    def call(self, x, allowed=None, bias=None, **options):
         query = ops.reshape(x, (2, 5, 4, 2))
         key, value = query[:, :, :2], query[:, :, 2:]
         return ops.dot_product_attention(
-            query, key, value, mask=allowed, is_causal=is_causal
+            query, key, value, mask=allowed, bias=bias, **options
         )
 
 
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_weights_of_the_fused_operation_are_formed_beside_it(
-    is_causal, masked
-):
-    mask = np.random.default_rng(1).random((2, 1, 5, 5)) < 0.6
-    mask[0, 0, 3] = False
-    call = {"allowed": mask if masked else None, "is_causal": is_causal}
+MASK = np.random.default_rng(1).random((2, 1, 5, 5)) < 0.6
+MASK[0, 0, 3] = False
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {},
+        {"is_causal": True},
+        {"allowed": MASK, "is_causal": True},
+        {"allowed": MASK, "scale": 0.3},
+        {"scale": 1.7, "bias": draw(2, 4, 5, 5)},
+    ],
+    ids=lambda call: " ".join(call) or "plain",
+)
+def test_the_weights_of_the_fused_operation_are_formed_beside_it(call):
     layer = FusedAttention(name="fused")
     outputs, maps = get_attention_weights(layer, X, **call)
     np.testing.assert_array_equal(to_numpy(outputs), to_numpy(layer(X, **call)))

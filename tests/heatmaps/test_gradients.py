@@ -100,6 +100,30 @@ def test_weight_times_gradient_adds_up_to_an_output_that_is_linear(layer):
     assert np.abs(product[:, :, [0, 1, 2, 4]]).max() == 0, "other queries"
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.MultiHeadAttention(2, 3, dropout=0.4, name="attention"),
+        layers.GroupQueryAttention(3, 4, 2, dropout=0.4, name="attention"),
+        MultiHeadAttention(2, 3, dropout=0.4, name="attention"),
+    ],
+)
+def test_gradients_are_by_the_weights_before_dropout(layer):
+    """y = Σ dropout(w) v W, whose gradient by a dropped weight is 0."""
+    call = {"key": X} if isinstance(layer, MultiHeadAttention) else {"value": X}
+    outputs, maps, gradients = get_attention_gradients(
+        layer, X, **call, training=True, chosen_output=lambda y: y[:, 3, 1]
+    )
+    maps, gradients = (
+        maps["attention"][:, :, 3],
+        gradients["attention"][:, :, 3],
+    )
+    np.testing.assert_allclose(
+        (maps * gradients).sum((1, 2)), to_numpy(outputs)[:, 3, 1], atol=1e-5
+    )
+    assert (gradients == 0).any() and (maps > 0).all()
+
+
 class FusedAttention(keras.Layer):
     def call(self, x):
         query = ops.reshape(x, (2, 5, 4, 2))

@@ -9,7 +9,7 @@ import os
 import re
 import zlib
 
-from d2l_attention.heatmaps import view_attention
+from d2l_attention.heatmaps import describe_attention, view_attention
 from d2l_attention.heatmaps.labels import readable
 from d2l_attention.heatmaps.viewer import _SCRIPTS
 from hostile import HOSTILE
@@ -116,18 +116,18 @@ def test_layers_heads_tokens_and_masks_are_chosen():
             MAPS,
             **TOKENS,
             tokens=own,
-            heads=[1],
+            heads=[1, 0],
             mask={"block_0": mask},
         )
     )
     first, second = data["layers"]
-    assert first["heads"] == [1]
+    assert first["heads"] == [1, 0]
     assert (first["backward"], second["backward"]) == (False, True)
     assert second["keys"] == own["block_1"][1]
     found = weights_of(first, data["most"])
     assert np.isnan(found[..., 2]).all() and not np.isnan(found[..., :2]).any()
-    np.testing.assert_allclose(
-        found[0, :, :2], MAPS["block_0"][0, 1, :, :2], atol=1e-5
+    np.testing.assert_allclose(  # the heads in the order asked for
+        found[..., :2], MAPS["block_0"][0, [1, 0], :, :2], atol=1e-5
     )
     assert not np.isnan(weights_of(second, data["most"])).any()
     (only,) = data_of(view_attention(MAPS, layers="*_1"))["layers"]
@@ -232,10 +232,11 @@ def test_the_first_layer_head_and_view_are_asked_for():
         "head": 1,
         "view": "lines",
     }
-    assert first(heads=[1], head=1)["head"] == 0, "its place among the shown"
+    assert first(heads=[1, 0], head=0)["head"] == 1, "its place among the shown"
     assert first(head="mean")["head"] == -1
-    still = view_attention(MAPS, layer="block_1", heads=[1], head=1)
-    assert "block_1 head 1. Heatmap" in still._repr_html_()
+    still = view_attention(MAPS, layer="block_1", heads=[1, 0], head=0)
+    weights = describe_attention(MAPS["block_1"][0, 0])
+    assert f"block_1 head 0. {weights}" in still._repr_html_()
     assert (
         "block_0 mean of the heads"
         in view_attention(MAPS, head="mean")._repr_html_()

@@ -25,7 +25,7 @@ def norm(x, epsilon=1e-5):
     return centred / np.sqrt(x.var(-1, keepdims=True) + epsilon)
 
 
-def attend(layer, query, key, mask):
+def attend(layer, query, key, mask, drop=lambda x: x):
     """Multi-head attention, a loop over heads."""
     projections = [
         getattr(layer, f"{name}_layer")
@@ -45,7 +45,7 @@ def attend(layer, query, key, mask):
         scores = q @ k.transpose(0, 2, 1) / np.sqrt(size)
         exponentials = np.exp(np.where(mask, scores, -np.inf))
         weights = exponentials / exponentials.sum(-1, keepdims=True)
-        heads.append(weights @ v[..., of_head])
+        heads.append(drop(weights) @ v[..., of_head])
     return np.concatenate(heads, -1) @ w_o + sum(b_o)
 
 
@@ -86,51 +86,50 @@ def test_add_norm_adds_then_normalizes():
         AddNorm()(x, draw(2, 3, 5))
 
 
-def test_the_encoder_block_equals_numpy():
-    x = draw(2, 11, 12)
-    mask = np.arange(11) < np.array([[4], [11]])
-    block = make(TransformerEncoderBlock)
+def thinned(x):
+    """What a dropout of 1/2 may leave: every other feature, or key."""
+    return x * (2.0 * (np.arange(x.shape[-1]) % 2)).astype("float32")
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("normalize_first", [False, True])
+@pytest.mark.parametrize("options", [{}, {"use_bias": True, "epsilon": 0.01}])
+def test_blocks_equal_numpy(options, normalize_first, training, monkeypatch):
+    """Dropout, which stands wherever it should, drops what is known."""
+
+    def call(_, x, training=False):
+        return thinned(x) if training else x
+
+    monkeypatch.setattr(keras.layers.Dropout, "call", call)
+    drop = thinned if training else lambda x: x
+
+    def normalized(x):
+        return norm(x, options.get("epsilon", 1e-5))
+
+    def add(x, sublayer):
+        if normalize_first:
+            return x + drop(sublayer(normalized(x)))
+        return normalized(x + drop(sublayer(x)))
+
+    x, encoded = draw(2, 7, 12), draw(2, 11, 12)
+    mask = (np.arange(7) < np.array([[4], [7]]))[:, None]
+    seen = (np.arange(11) < np.array([[4], [11]]))[:, None]
+    options = {**options, "normalize_first": normalize_first, "dropout": 0.5}
+
+    block = make(TransformerEncoderBlock, **options)
     give_biases(block, x)
-    found = block(x, attention_mask=mask[:, None])
-    y = norm(x + attend(block.self_attention, x, x, mask[:, None]))
-    expected = norm(y + feed_forward(block.ffn, y))
+    found = block(x, attention_mask=mask, training=training)
+    y = add(x, lambda y: attend(block.self_attention, y, y, mask, drop))
+    expected = add(y, lambda y: feed_forward(block.ffn, y))
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
 
-
-def test_the_decoder_block_equals_numpy():
-    x, encoded = draw(2, 7, 12), draw(2, 11, 12)
-    mask = np.arange(11) < np.array([[4], [11]])
-    block = make(TransformerDecoderBlock)
+    block = make(TransformerDecoderBlock, **options)
     give_biases(block, x, encoded)
-    found = block(x, key=encoded, key_mask=mask)
+    found = block(x, key=encoded, key_mask=seen[:, 0], training=training)
     past = np.tril(np.full((7, 7), True))
-    y = norm(x + attend(block.self_attention, x, x, past))
-    z = norm(y + attend(block.cross_attention, y, encoded, mask[:, None]))
-    expected = norm(z + feed_forward(block.ffn, z))
-    np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("use_bias", [False, True])
-def test_blocks_that_normalize_first_equal_numpy(use_bias):
-    x, encoded = draw(2, 7, 12), draw(2, 11, 12)
-    seen = np.arange(11) < np.array([[4], [11]])
-    options = {"normalize_first": True, "use_bias": use_bias, "epsilon": 0.01}
-    encoder = make(TransformerEncoderBlock, **options)
-    give_biases(encoder, x)
-    found, read = encoder(x), norm(x, 0.01)
-    y = x + attend(encoder.self_attention, read, read, True)
-    expected = y + feed_forward(encoder.ffn, norm(y, 0.01))
-    np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
-
-    decoder = make(TransformerDecoderBlock, **options)
-    give_biases(decoder, x, encoded)
-    found = decoder(x, key=encoded, key_mask=seen)
-    past = np.tril(np.full((7, 7), True))
-    y = x + attend(decoder.self_attention, read, read, past)
-    z = y + attend(
-        decoder.cross_attention, norm(y, 0.01), encoded, seen[:, None]
-    )
-    expected = z + feed_forward(decoder.ffn, norm(z, 0.01))
+    y = add(x, lambda y: attend(block.self_attention, y, y, past, drop))
+    z = add(y, lambda y: attend(block.cross_attention, y, encoded, seen, drop))
+    expected = add(z, lambda z: feed_forward(block.ffn, z))
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
 
 

@@ -69,14 +69,14 @@ def test_the_function_is_dense_attention_in_each_head(name):
 
 def test_the_function_drops_weights_and_returns_them_whole():
     query, key, value = draw(2, 5, 3, 4), draw(2, 7, 3, 4), draw(2, 7, 3, 2)
-    whole, weights = multi_head_attention(query, key, value)
-    halved, same = multi_head_attention(
-        query, key, value, dropout=lambda weights: 0.5 * weights
+    _, weights = multi_head_attention(query, key, value)
+    kept = draw(2, 3, 5, 7)  # of each weight, so that no order is the same
+    output, same = multi_head_attention(
+        query, key, value, dropout=lambda weights: kept * weights
     )
     np.testing.assert_array_equal(to_numpy(weights), to_numpy(same))
-    np.testing.assert_allclose(
-        to_numpy(halved), 0.5 * to_numpy(whole), atol=1e-6
-    )
+    expected = np.einsum("bhts,bshv->bthv", kept * to_numpy(weights), value)
+    np.testing.assert_allclose(to_numpy(output), expected, atol=1e-6)
 
 
 def test_each_head_is_an_attention_of_its_own():

@@ -106,7 +106,8 @@ def test_equals_the_layer_of_keras(groups):
 def test_the_function_is_multi_head_attention_to_repeated_heads(groups):
     query, mask = draw(2, 5, 6, 4), draw(2, 5, 7) > 0
     key, value = draw(2, 7, groups, 4), draw(2, 7, groups, 3)
-    dropout = {"dropout": lambda weights: 0.5 * weights}
+    kept = draw(2, 6, 5, 7)  # of each weight, so that no order is the same
+    dropout = {"dropout": lambda weights: kept * weights}
     found = grouped_query_attention(query, key, value, mask, **dropout)
     key, value = (x.repeat(6 // groups, axis=2) for x in (key, value))
     expected = multi_head_attention(query, key, value, mask, **dropout)

@@ -1,5 +1,7 @@
 """A model of one stack: its future is hidden, its cache changes nothing."""
 
+from collections import Counter
+
 from contract import compile_for_training, to_numpy
 from d2l_attention import (
     CausalBlock,
@@ -54,6 +56,18 @@ def test_later_tokens_move_no_earlier_logits(options, asked):
     )
     np.testing.assert_array_equal(before[1, :4], after[1, :4])
     assert np.abs(before[1, 4:] - after[1, 4:]).min(-1).max() > 1e-4
+
+
+def test_dropout_acts_on_tokens_weights_and_sublayers(monkeypatch):
+    shapes = []
+
+    def call(_, x, training=False):
+        shapes.extend([tuple(x.shape)] if training else [])
+        return x
+
+    monkeypatch.setattr(keras.layers.Dropout, "call", call)
+    make(dropout=0.1)(IDS, training=True)
+    assert Counter(shapes) == {(2, 7, 24): 1 + 2 * 2, (2, 4, 7, 7): 2}
 
 
 @pytest.mark.backend_free

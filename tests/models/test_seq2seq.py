@@ -1,5 +1,7 @@
 """What every sequence-to-sequence model must do; each model is a parameter."""
 
+from collections import Counter
+
 from contract import compile_for_training, to_numpy
 from d2l_attention import (
     BahdanauSeq2Seq,
@@ -32,6 +34,34 @@ def make(model, **options):
 def test_dropout_of_everything_is_refused(model):
     with pytest.raises(ValueError, match="dropout=1.0"):
         make(model, dropout=1.0)
+
+
+S, T = (2, 6, 8), (2, 5, 8)  # states of the source and of the target
+MAPS = {(2, 4, 6, 6): 2, (2, 4, 5, 5): 2, (2, 4, 5, 6): 2}  # of two blocks
+DROPPED = {  # embedded tokens and what is read out; a Transformer's sublayers
+    FixedContextSeq2Seq: {S: 1, T: 2},
+    BahdanauSeq2Seq: {S: 1, T: 2},
+    RNNSearch: {S: 1, T: 1, (2, 5, 4): 1},
+    Transformer: {S: 1 + 2 * 2, T: 1 + 2 * 3, **MAPS},
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_dropout_acts_in_every_place_and_while_training_only(
+    model, monkeypatch
+):
+    shapes = []
+
+    def call(_, x, training=False):
+        shapes.extend([tuple(x.shape)] if training else [])
+        return x
+
+    monkeypatch.setattr(keras.layers.Dropout, "call", call)
+    model = make(model, dropout=0.1)
+    model(INPUTS)
+    assert shapes == []
+    model(INPUTS, training=True)
+    assert Counter(shapes) == DROPPED[type(model)]
 
 
 @pytest.mark.parametrize("model", MODELS)

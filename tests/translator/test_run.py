@@ -2,6 +2,7 @@
 
 import errno
 import os
+from types import SimpleNamespace
 
 from d2l_attention.translator.run import Run
 from d2l_attention.translator.settings import RunError, Settings
@@ -60,6 +61,35 @@ def test_a_checkpoint_of_other_settings_is_refused_and_kept(run, tmp_path):
     with pytest.raises(RunError, match="no checkpoint of a run of these"):
         other.load_checkpoint()
     assert (other.path / "checkpoint").read_bytes() == foreign
+
+
+def test_results_are_of_the_test_pairs_in_their_order(run, monkeypatch):
+    pairs = [("one", "un"), ("two", "deux"), ("three", "trois")]
+    translations, drawn = ["uno", "dos", "tres"], []
+    model = SimpleNamespace(
+        save=lambda path: path.write_bytes(b"model"), count_params=lambda: 7
+    )
+    for name, stand_in in {
+        "make_translator": lambda *_: SimpleNamespace(model=model),
+        "score": lambda *_: (translations, {"sentences": 3}),
+        "draw": lambda _, *what: drawn.append(what),
+    }.items():
+        monkeypatch.setattr(f"d2l_attention.translator.run.{name}", stand_in)
+    monkeypatch.setattr(run, "final_parameters", lambda _: ({}, "epoch 5"))
+    corpus = SimpleNamespace(
+        vectorizers=None, pairs=SimpleNamespace(test=pairs)
+    )
+    scores = run.write_results(SimpleNamespace(settings=None, corpus=corpus))
+    assert scores == {"parameters": 7, "sentences": 3}
+    assert run.read_json("scores.json") == scores
+    assert drawn == [("one", "uno", run.path / "alignment.png")]
+    text = (run.path / "translations.csv").read_text()
+    assert text.split()[1:] == [
+        "one,un,uno",
+        "two,deux,dos",
+        "three,trois,tres",
+    ]
+    assert (run.path / "model.keras").read_bytes() == b"model"
 
 
 def test_what_a_killed_write_left_is_cleared(run):

@@ -30,7 +30,8 @@ def test_a_perfect_translation_has_100():
 
 
 def test_bleu_by_hand():
-    hypothesis, reference = ["a b c d e x"], ["a b c d e f"]
+    # "c," is one word: the text was split already, by spaces.
+    hypothesis, reference = ["a b c, d e x"], ["a b c, d e f"]
     precisions = (5 / 6, 4 / 5, 3 / 4, 2 / 3)
     expected = 100 * np.prod(precisions) ** (1 / 4)
     assert bleu(hypothesis, reference).score == pytest.approx(expected)
@@ -54,6 +55,9 @@ def test_the_interval_holds_the_score_and_shrinks_with_data():
 def test_the_bootstrap_tells_a_difference_from_none():
     good, bad = damaged(0.1), damaged(0.5)
     assert paired_bootstrap(bad, good, REFERENCES) < 0.05
+    joined = [text.replace(" .", ".") for text in REFERENCES]  # other words
+    assert paired_bootstrap(joined, REFERENCES, REFERENCES) < 0.05
+    assert paired_bootstrap(good, good, REFERENCES) == 1
     assert paired_bootstrap(damaged(0.3, 1), damaged(0.3, 2), REFERENCES) > 0.05
 
 

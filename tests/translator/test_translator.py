@@ -4,8 +4,8 @@ import json
 import re
 import shutil
 
-from contract import draw
-from d2l_attention import BahdanauSeq2Seq, BeamDecoder
+from contract import draw, to_numpy
+from d2l_attention import BahdanauSeq2Seq, BeamDecoder, Transformer
 from d2l_attention.datasets import END, START, make_vectorizer
 from d2l_attention.translator import Translator, load_translator
 import numpy as np
@@ -62,6 +62,19 @@ def test_weights_have_a_row_for_each_target_token(translator):
     assert target == ["le", "chat", END]
     assert weights.shape == (3, 3)
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)
+
+
+def test_the_alignment_is_the_mean_of_the_last_block_s_heads(translator):
+    vectorizers = translator.vectorizers
+    model = Transformer(5, 7, dim=6, num_layers=2, num_heads=3)
+    weights, *_ = Translator(model, vectorizers, 3).attention(
+        "the cat sleeps", "le chat"
+    )
+    ids = {"source": np.array([[2, 3, 4]]), "target": np.array([[2, 4, 5]])}
+    _, maps = model(ids, return_attention_scores=True)
+    heads = to_numpy(maps["decoder/block_1/cross_attention"])[0]
+    np.testing.assert_allclose(weights, heads.mean(0), atol=1e-6)
+    assert np.ptp(heads, axis=0).max() > 0.01  # they differ
 
 
 @pytest.mark.backend_free
