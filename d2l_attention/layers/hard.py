@@ -1,7 +1,6 @@
 """Hard attention: read one place, and learn where to look by reward.
 
-A sampled place has no gradient. The score-function estimator (REINFORCE)
-gives the distribution of the places one.
+A sampled place has no gradient; REINFORCE gives its distribution one.
 """
 
 from d2l_attention._checks import check_rate
@@ -209,10 +208,7 @@ class HardAttention(DotProductAttention):
         seed: Int, seed of the draws; None = a new one each time.
 
     Unlike in `AttentionLayer`, `training` also says whether keys are drawn.
-    The weights `(B, T, S)` are 1 at the key that was read and 0 elsewhere.
-
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+    The weights are 1 at the key that was read and 0 elsewhere.
 
     Example:
         >>> import numpy as np

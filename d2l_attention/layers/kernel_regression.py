@@ -74,9 +74,6 @@ class NWKernelRegression(ScoredAttention):
     While training, leave each point out of its own prediction, with
     `attention_mask`: otherwise the best width is 0.
 
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import NWKernelRegression

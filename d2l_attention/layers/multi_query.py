@@ -23,11 +23,9 @@ def grouped_query_attention(query, key, value, mask=None, dropout=None):
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, G, K)`; G divides H.
-        value: Float tensor `(B, S, G, V)`.
-        mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the same for
-            every head, or `(B, H, T, S)`; True = may attend.
-        dropout: Callable on the weights; None = no dropout.
+        key, value: Float tensors `(B, S, G, K)` and `(B, S, G, V)`; G divides
+            H.
+        mask, dropout: As in `multi_head_attention`.
 
     Returns:
         Float tensor `(B, T, H, V)`, and the weights `(B, H, T, S)` as they
@@ -121,20 +119,14 @@ class GroupedQueryAttention(_SharedKeyHeads):
     Args:
         num_heads: Positive int, H query heads.
         num_kv_heads: Positive int, G heads of keys and values; divides H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
+        key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
-    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
-    the weights are `(B, H, T, S)`.
+    The call is that of `AttentionLayer`.
 
     Raises:
-        ValueError: If a size is not positive, `num_kv_heads` does not divide
-            `num_heads`, `dropout` is outside [0, 1), or shapes do not match.
+        ValueError: If a size is not positive, or `num_kv_heads` does not
+            divide `num_heads`.
 
     Example:
         >>> import numpy as np
@@ -192,21 +184,10 @@ class MultiQueryAttention(_SharedKeyHeads):
     do with learning several tasks.
 
     Args:
-        num_heads: Positive int, H query heads.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
+        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
-    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
-    the weights are `(B, H, T, S)`.
-
-    Raises:
-        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
-            shapes do not match.
+    The call is that of `AttentionLayer`.
 
     Example:
         >>> import numpy as np

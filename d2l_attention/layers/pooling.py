@@ -28,9 +28,6 @@ class AttentionPooling(keras.Layer):
         Float tensor `(…, D)`, and if asked the weights `(…, T)`. Both are 0
         for a sequence in which no position counts.
 
-    Raises:
-        ValueError: If `units` is not positive.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import AttentionPooling

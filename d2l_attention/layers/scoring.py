@@ -220,12 +220,6 @@ class ScoredAttention(AttentionLayer):
 
     A subclass whose score takes projected queries or keys overrides
     `project_query` or `project_key` too.
-
-    Args:
-        dropout: Float in [0, 1), rate of dropout on the weights.
-
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
     """
 
     def __init__(self, *, dropout=0.0, **kwargs):
@@ -273,9 +267,6 @@ class DotProductAttention(ScoredAttention):
         scale: Float, factor of the scores; None = 1/√K, 1.0 = unscaled.
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import DotProductAttention
@@ -321,10 +312,6 @@ class AdditiveAttention(ScoredAttention):
         units: Positive int, width U of the hidden layer.
         dropout: Float in [0, 1), rate of dropout on the weights.
         use_bias: Whether to add b, which document 004 has and 001 has not.
-
-    Raises:
-        ValueError: If `units` is not positive, `dropout` is outside [0, 1),
-            or shapes do not match.
 
     Example:
         >>> import numpy as np
@@ -379,9 +366,6 @@ class BilinearAttention(ScoredAttention):
     Args:
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import BilinearAttention
@@ -415,10 +399,6 @@ class ConcatAttention(ScoredAttention):
     Args:
         units: Positive int, width U of the hidden layer.
         dropout: Float in [0, 1), rate of dropout on the weights.
-
-    Raises:
-        ValueError: If `units` is not positive, `dropout` is outside [0, 1),
-            or shapes do not match.
 
     Example:
         >>> import numpy as np

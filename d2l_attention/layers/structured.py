@@ -58,7 +58,7 @@ def _messages(unary, transitions, counts):
         message_j[c] = log Σ_b exp(message_{j−1}[b] + unary[j − 1, b]
                                    + transitions[b, c])
 
-    Returns `(…, S, C)`. The message is 0 at the first place that counts.
+    The message `(…, S, C)` is 0 at the first place that counts.
     """
     unary = ops.moveaxis(unary, -2, 0)  # (S, …, C)
     counts = ops.expand_dims(ops.moveaxis(counts, -1, 0), -1)  # (S, …, 1)
@@ -106,11 +106,8 @@ class StructuredAttention(DotProductAttention):
         scale: Float, factor of the scores; None = 1/√K.
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Unlike `AttentionLayer`, rows do not sum to 1; each weight is between 0
-    and 1. The chain skips masked keys.
-
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+    Unlike those of `AttentionLayer`, rows do not sum to 1. The chain skips
+    masked keys.
 
     Example:
         >>> import numpy as np
