@@ -21,27 +21,11 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
     output is one dense layer. `RNNSearch` is the paper's model.
 
     Args:
-        source_vocab_size: Positive int, number of source token ids.
-        target_vocab_size: Positive int, number of target token ids.
-        dim: Positive int, size D of the hidden states.
-        num_layers: Positive int, number of layers on each side.
-        dropout: Float in [0, 1), rate of dropout on embedded tokens and on the
-            decoder's states before the output layer.
-        embedding_dim: Positive int, features of the embeddings; None = `dim`.
+        source_vocab_size, target_vocab_size: As in `FixedContextSeq2Seq`.
+        dim, num_layers, dropout, embedding_dim: As there.
 
-    Call arguments:
-        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
-            `(B, T)`, the target as the decoder sees it, beginning with the
-            start token. Id 0 is padding.
-        training: Whether dropout is active.
-        return_attention_scores: If True, also return a dict of the weights
-            `"decoder/attention"` `(B, 1, T, S)`.
-
-    Returns:
-        Logits `(B, T, target_vocab_size)`, of float32 or wider.
-
-    Raises:
-        ValueError: If a size is not positive or `dropout` is outside [0, 1).
+    The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
+    `"decoder/attention"` `(B, 1, T, S)`.
 
     Example:
         >>> import numpy as np

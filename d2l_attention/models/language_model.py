@@ -45,8 +45,8 @@ class LanguageModel(keras.Model):
 
     Raises:
         ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
-            outside [0, 1), or there are more tokens than `max_length`.
+            `dim`, `num_kv_heads` does not divide `num_heads`, or there are
+            more tokens than `max_length`.
 
     Example:
         >>> import numpy as np
@@ -155,18 +155,9 @@ class LanguageModel(keras.Model):
     def start(self, source, caches=None):
         """Read the prompts `source` `(B, S)`; the state after them.
 
-        Args:
-            source: Int tensor, padded with 0 after each prompt.
-            caches: A cache for each block, such as `PagedKVCache.caches`
-                gives; None makes caches of `max_length` slots for each
-                sequence.
-
-        Returns:
-            Dict of `"position"` `(B,)`, where the next token stands, and
-            `"caches"`. The first `step` takes the token after the prompt.
-
-        Raises:
-            ValueError: If there are more tokens than `max_length`.
+        Each prompt is padded with 0 after its tokens. `caches` holds one for
+        each block, as `PagedKVCache.caches` gives them; None makes caches of
+        `max_length` slots. The first `step` takes the token after the prompt.
         """
         if not self.built:
             self.build((None, None))

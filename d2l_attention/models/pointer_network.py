@@ -76,11 +76,9 @@ class PointerNetwork(keras.Model):
         self.first = self.add_weight((d,), name="first")  # before any pointer
 
     def encode(self, items):
-        """Embed the items `(B, S, F)`.
+        """h and the keys W_k h `(B, S, D)`, s_0 `(B, D)`, and a mask `(B, S)`.
 
-        Returns:
-            h `(B, S, D)`, the keys W_k h `(B, S, D)`, s_0 `(B, D)`, and a bool
-            tensor `(B, S)`, False at padding.
+        The mask is False at padding: at items `(B, S, F)` that are NaN.
         """
         present = ~ops.any(ops.isnan(items), axis=-1)  # (B, S)
         items = ops.where(present[..., None], items, ops.zeros_like(items))
@@ -92,16 +90,10 @@ class PointerNetwork(keras.Model):
         return h, self.attention.project_key(h), start, present
 
     def point(self, state, keys, free):
-        """log p over the free items.
+        """log p `(B, T, S)` over the free items, −1e9 at the others.
 
-        Args:
-            state: Float tensor `(B, T, D)`, states of the decoder.
-            keys: Float tensor `(B, S, D)`.
-            free: Bool tensor `(B, T, S)`, False at padding and at items that
-                were chosen before.
-
-        Returns:
-            Float tensor `(B, T, S)`, −1e9 where `free` is False.
+        States of the decoder are `(B, T, D)`, keys `(B, S, D)`. `free`
+        `(B, T, S)` is False at padding and at items that were chosen before.
         """
         query = self.attention.project_query(state)
         scores = self.attention.score(query, keys)  # (B, T, S)
@@ -126,14 +118,9 @@ class PointerNetwork(keras.Model):
         return self.point(ops.swapaxes(states, 0, 1), keys, free)
 
     def decode(self, items, length=None):
-        """Point at the likeliest free item, T times.
+        """Point at the likeliest free item T times: the places `(B, T)`.
 
-        Args:
-            items: Float tensor `(B, S, F)`; an item of NaN is padding.
-            length: Int, number T of places; None = S.
-
-        Returns:
-            Int tensor `(B, T)`, the places.
+        Items `(B, S, F)` that are NaN are padding. T is `length`, or else S.
         """
         items = ops.convert_to_tensor(items)
         if not self.built:

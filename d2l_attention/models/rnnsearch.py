@@ -40,21 +40,12 @@ class RNNSearch(Seq2Seq):
         maxout_dim: Positive int, number l of pairs in the maxout layer;
             None = half of `dim`.
 
-    Call arguments:
-        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
-            `(B, T)`, the target as the decoder sees it, beginning with the
-            start token. Id 0 is padding.
-        training: Whether dropout is active.
-        return_attention_scores: If True, also return a dict of the weights
-            `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token
-            that step t predicts.
-
-    Returns:
-        Logits `(B, T, target_vocab_size)`, of float32 or wider.
+    The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
+    `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token that step
+    t predicts.
 
     Raises:
-        ValueError: If a size is not positive, `num_layers` is not 1, or
-            `dropout` is outside [0, 1).
+        ValueError: If a size is not positive, or `num_layers` is not 1.
 
     Example:
         >>> import numpy as np
@@ -131,15 +122,12 @@ class RNNSearch(Seq2Seq):
         self.output_layer.build((None, None, num_pairs))
 
     def matrices(self):
-        """Every matrix of document 003, by its name and in its shape.
+        """Dict of every matrix of document 003, by its name, in its shape.
 
         The document multiplies matrix times vector, Keras vector times
         matrix. So each matrix here is the transpose of a variable. The names
         of the encoder's matrices begin with → or ←, by direction; Ē is the
         source embedding.
-
-        Returns:
-            Dict name → tensor.
         """
         matrices = {
             "Ē": self.source_embedding.embeddings,
