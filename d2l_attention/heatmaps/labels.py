@@ -203,16 +203,7 @@ _reported = set()
 def families_for(texts, family=None):
     """The font families that together draw all characters of some texts.
 
-    Args:
-        texts: Iterable of str.
-        family: List of str, the families to begin with; those of
-            `matplotlib.rcParams` by default.
-
-    Returns:
-        List of str.
-
-    Warns:
-        UserWarning: Once for each script that no installed font can draw.
+    They begin with `family`, or with those of `matplotlib.rcParams`.
     """
     family = list(family or matplotlib.rcParams["font.family"])
     for script, characters in _lacking("".join(texts), family).items():

@@ -170,23 +170,14 @@ def _unfold(layer, weights, sizes):
 
 
 class _Sizes(NamedTuple):
-    """Sizes of the tensors of a call, as far as they are known.
+    """Sizes of the tensors of a call, as far as they are known."""
 
-    Attributes:
-        lengths: Set of numbers of positions.
-        joined: Set of numbers of positions of two tensors, one after the other.
-        features: Set of numbers of features.
-        batches: Set of sizes of the first axis.
-        batch: That of the first tensor.
-        have_no_batch: Whether all may be `(positions, features)`.
-    """
-
-    lengths: set
-    joined: set
+    lengths: set  # numbers of positions
+    joined: set  # positions of two tensors, one after the other
     features: set
-    batches: set
-    batch: int | None
-    have_no_batch: bool
+    batches: set  # sizes of the first axis
+    batch: int | None  # that of the first tensor
+    have_no_batch: bool  # all may be (positions, features)
 
     def hold(self, size):
         """Whether a size, if it is known, can be one of positions."""
