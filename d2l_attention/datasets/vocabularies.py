@@ -182,14 +182,7 @@ class SubwordVectorizer:
 
     @classmethod
     def learn(cls, texts, vocab_size):
-        """Learn the pieces of texts.
-
-        Args:
-            texts: List of str.
-            vocab_size: Int, largest number of ids. 256 of them are bytes.
-
-        Returns:
-            `SubwordVectorizer`.
+        """Learn at most `vocab_size` pieces of texts; 256 of them are bytes.
 
         Raises:
             DataError: If `vocab_size` is too small for the characters.
@@ -251,17 +244,10 @@ class SubwordVectorizer:
         return self._processor.decode_pieces(list(pieces))
 
     def words(self, pieces):
-        """Which pieces belong to one word.
+        """The number of each piece's word, and the list of the words.
 
         A word ends at a space. A punctuation mark is a word of its own, and
         so is a piece of Chinese or Japanese.
-
-        Args:
-            pieces: List of S str.
-
-        Returns:
-            List of S int, the number of each piece's word, and the list of
-            the words.
         """
         numbers, groups, before = [], [], ""
         for is_bytes, run in itertools.groupby(pieces, _is_byte):

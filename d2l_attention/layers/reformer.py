@@ -262,9 +262,9 @@ def attend_in_round(r, tokens, order, place, chunk_size, causal):
     In M chunks of C tokens, each query meets the S = 2C keys of two chunks.
 
     The `tokens` are queries, values, chunks, buckets, positions and mask, each
-    `(B H, T, …)`. `order` has the tokens sorted by bucket in N rounds,
-    `(B H, T, N)`, and `place` each token's place in that order. What comes
-    back is the output, and the log-sum-exp of the scores `(B H, T, 1)`.
+    `(B H, T, …)`. `order` `(B H, T, N)` sorts them by bucket in N rounds, and
+    `place` is each token's place in that order. What comes back is the output,
+    and the log-sum-exp of the scores `(B H, T, 1)`.
     """
     length, order = ops.shape(order)[1], order[..., r]
     own = [split_into_chunks(take_rows(x, order), chunk_size) for x in tokens]

@@ -101,9 +101,7 @@ class GatedUnit(keras.Layer):
 
     Source: Bahdanau et al. (2015), arXiv:1409.0473, appendix A.
 
-    Args:
-        units: Positive int, number n of units.
-        inputs: Dict of a letter to the size of an input, as in `{"W": m}`.
+    `inputs` has the size of each input by its letter, as in `{"W": m}`.
     """
 
     def __init__(self, units, inputs, **kwargs):

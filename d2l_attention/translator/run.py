@@ -64,9 +64,6 @@ class Run:
 
     `history` has the rows of `history.csv`, in the order of `COLUMNS`: those
     of the last checkpoint, once it is loaded, and those that were added.
-
-    Args:
-        path: The folder. `open` makes it where there is none.
     """
 
     def __init__(self, path):
@@ -75,15 +72,7 @@ class Run:
         self._lock = filelock.FileLock(self._at(LOCK))
 
     def check(self, identity):
-        """Refuse the folder if a run of these settings has no place in it.
-
-        Args:
-            identity: Dict, `Settings.identity()`.
-
-        Raises:
-            RunError: If the folder holds a run of other settings, or files
-                of something else.
-        """
+        """Refuse the folder if it holds another run, or something else."""
         if self._at("settings.json").exists():
             self._check_settings(identity)
         # Another worker of the same run may be writing its settings now.
@@ -101,12 +90,8 @@ class Run:
     def open(self, identity):
         """Take the folder for a run of these settings, new or continued.
 
-        Args:
-            identity: Dict, `Settings.identity()`.
-
-        Raises:
-            RunError: If the folder holds a run of other settings or files of
-                something else, cannot be made, or is open in another process.
+        Refused are a folder of something else, and one that another process
+        has open.
         """
         self.check(identity)
         try:
@@ -170,15 +155,7 @@ class Run:
             )
 
     def write(self, name, data):
-        """Write bytes to a file, all or none.
-
-        Args:
-            name: Str, name of the file in the folder.
-            data: Bytes.
-
-        Raises:
-            RunError: If they cannot be written; the old file stays.
-        """
+        """Write bytes to a file, all or none: the old file stays."""
         try:
             write_whole(self._at(name), data)
         except OSError as error:
@@ -202,11 +179,7 @@ class Run:
     # What it began with.
 
     def load_settings(self):
-        """The `Settings` of the run.
-
-        Raises:
-            ValueError: If the folder holds no settings of a run.
-        """
+        """The `Settings` of the run; a ValueError if the folder holds none."""
         try:
             return settings_of(self.read_json("settings.json"))
         except (RunError, KeyError, TypeError) as error:
@@ -215,14 +188,7 @@ class Run:
             ) from error
 
     def write_vocabularies(self, vectorizers):
-        """Write the words, or the pieces, of both languages.
-
-        Args:
-            vectorizers: Pair of vectorizers, of the source and the target.
-
-        Raises:
-            RunError: If a file cannot be written.
-        """
+        """Write the words, or the pieces, of both languages."""
         for i, vectorizer in enumerate(vectorizers):
             if isinstance(vectorizer, SubwordVectorizer):
                 self.write(SUBWORD_FILES[i], vectorizer.model)
@@ -233,11 +199,7 @@ class Run:
     def load_vectorizers(self, subwords):
         """The pair of vectorizers of the run.
 
-        Args:
-            subwords: Whether they have pieces of words, as `Settings` says.
-
-        Raises:
-            OSError, ValueError: If a file is missing or damaged.
+        A missing or damaged file raises OSError or ValueError.
         """
         if subwords:
             pieces = [self._at(name).read_bytes() for name in SUBWORD_FILES]
@@ -248,37 +210,18 @@ class Run:
     # Where it stands.
 
     def save_checkpoint(self, arrays, position):
-        """Save the state of the run, and its history.
-
-        Args:
-            arrays: Dict of name to array.
-            position: Dict of where the run stands, of what JSON can hold. The
-                history joins it.
-
-        Raises:
-            RunError: If a file cannot be written; the old one stays.
-        """
+        """Save arrays by name, where the run stands, and its history."""
         position = {**position, "history": self.history}
         self._save("checkpoint", arrays, position)
         self.write_history()
 
     def load_checkpoint(self):
-        """Read the state of the run, and its history.
-
-        Returns:
-            `(arrays, position)`, as `save_checkpoint` has written them; None
-            if there is no checkpoint yet.
-
-        Raises:
-            RunError: If the file is damaged, is a checkpoint of another run,
-                or is no checkpoint.
-        """
+        """`(arrays, position)` as they were saved; None before the first."""
         checkpoint = self._load("checkpoint")
         self.history = checkpoint[1]["history"] if checkpoint else []
         return checkpoint
 
     def write_history(self):
-        """Write `history.csv`."""
         self.write("history.csv", _csv(COLUMNS, self.history))
 
     def _save(self, name, arrays, position):
@@ -351,13 +294,6 @@ class Run:
         """Save the parameters of the epoch that ends.
 
         Those of the epochs before it go, but for the last ones and the best.
-
-        Args:
-            model: The model.
-            settings: `Settings`.
-
-        Raises:
-            RunError: If a file cannot be written.
         """
         number = len(self.validation_losses())
         arrays = {k: v.numpy() for k, v in by_name(model.variables).items()}
@@ -368,17 +304,7 @@ class Run:
             self._at(EPOCH.format(old)).unlink(missing_ok=True)
 
     def final_parameters(self, settings):
-        """The parameters that the run ends with, and where they are from.
-
-        Args:
-            settings: `Settings`.
-
-        Returns:
-            Dict of name to array, as `by_name(model.variables)`; and a str.
-
-        Raises:
-            RunError: If the file of an epoch is damaged or missing.
-        """
+        """Dict of the parameters that the run ends with, and whence, a str."""
         number = len(self.validation_losses())
         if settings.final == "last":
             chosen = [number]
@@ -404,11 +330,7 @@ class Run:
         return epoch[0]
 
     def draw_curves(self):
-        """Write `learning_curves.png`.
-
-        Raises:
-            RunError: If the file cannot be written; the old one stays.
-        """
+        """Write `learning_curves.png`."""
         from d2l_attention.heatmaps import plot_learning_curves
         from d2l_attention.heatmaps.display import to_png
 
@@ -424,14 +346,7 @@ class Run:
     def write_results(self, trainer):
         """Save the model, score it on the test split, and draw one alignment.
 
-        Args:
-            trainer: `Trainer`, after the last step.
-
-        Returns:
-            Dict of the scores, as in `scores.json`.
-
-        Raises:
-            RunError: If a file cannot be written.
+        The scores of `scores.json` come back.
         """
         settings, corpus = trainer.settings, trainer.corpus
         # A plain copy, which does not need the strategy of the training.
@@ -457,15 +372,7 @@ class Run:
         return scores
 
     def load(self):
-        """The translator of the run: of its end, or of its last checkpoint.
-
-        Returns:
-            `Translator`, and a str that says what was loaded.
-
-        Raises:
-            ValueError: If the folder is no run folder, or damaged.
-            RunError: If there is no checkpoint yet, or it is damaged.
-        """
+        """The `Translator` of its end, or of its last checkpoint; and which."""
         if self._at("model.keras").exists():
             return load_translator(self.path), "the finished run"
         settings, checkpoint = self.load_settings(), self.load_checkpoint()
@@ -479,9 +386,7 @@ class Run:
     def held_out_pairs(self):
         """The held-out pairs, a list of `(source, target)`.
 
-        Raises:
-            DataError: If the run has not finished, and its corpus is not
-                there any more, or is another.
+        Before its end they are those of its corpus, if that is unchanged.
         """
         table = self._at("translations.csv")
         if table.exists():
@@ -498,15 +403,10 @@ class Run:
         return Corpus(settings, self).pairs.test
 
     def trained_sources(self):
-        """The sources that it was trained on, and the run it began with.
+        """The set of sources that it and the run before it were trained on.
 
-        Returns:
-            Set of str, normalized and without the marks at their ends.
-
-        Raises:
-            FileNotFoundError: If a corpus is not there any more.
-            DataError: If a corpus has changed.
-            ValueError: If a folder is no run folder.
+        They are normalized, without the marks at their ends. A corpus that is
+        gone, or has changed, raises FileNotFoundError or DataError.
         """
         settings = self._settings_with_text()
         with warnings.catch_warnings():
@@ -574,17 +474,7 @@ def load_translator(folder):
 
 
 def make_translator(settings, vectorizers, arrays):
-    """The translator of some parameters of a run.
-
-    Args:
-        settings: `Settings`.
-        vectorizers: Pair of vectorizers.
-        arrays: Dict of name to array, as `by_name(model.variables)`; others
-            may be among them.
-
-    Returns:
-        `Translator`.
-    """
+    """The translator of the parameters of a run, which `arrays` holds."""
     model = settings.make_model(*(v.vocabulary_size() for v in vectorizers))
     shape = (None, settings.max_length)
     model.build({"source": shape, "target": shape})
