@@ -196,9 +196,6 @@ class AttentionRecorder(keras.callbacks.Callback):
         layers: A list of paths of layers, or a pattern like `"encoder/*"`.
             All layers by default.
         every: Positive int, epochs from one frame to the next.
-
-    Raises:
-        ValueError: If `every` is not positive.
     """
 
     def __init__(self, inputs, *, layers=None, every=1):

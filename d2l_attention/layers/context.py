@@ -43,8 +43,6 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
         >>> import numpy as np
         >>> from d2l_attention import mean_context
         >>> x = np.array([[[1.0], [3.0], [5.0]]])
-        >>> np.array(mean_context(x)).tolist()
-        [[[3.0], [3.0], [3.0]]]
         >>> np.array(mean_context(x, use_causal_mask=True)).tolist()
         [[[1.0], [2.0], [3.0]]]
     """
@@ -67,15 +65,13 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
 
         c_t = mean of x_s over segments[s] = segments[t]
 
-    Document 004, section 9, has three levels: tokens, sentences and
-    paragraphs. Compute a context for each level, and join the contexts along
-    the last axis.
+    Document 004, section 9, has contexts of tokens, sentences and paragraphs.
+    Join them along the last axis.
 
     Args:
         x: Float tensor `(B, T, D)`.
         segments: Int tensor `(B, T)`, the number of each token's segment.
-        key_mask: Bool tensor `(B, T)`, True = counts.
-        use_causal_mask: Whether the mean at t leaves out the tokens after t.
+        key_mask, use_causal_mask: As in `mean_context`.
 
     Returns:
         Float tensor `(B, T, D)`; zeros where no token counts.
@@ -111,8 +107,6 @@ class ContextGate(keras.Layer):
     has K features, as a head has, and not C.
 
     Source: Yang et al. (2019), arXiv:1902.05766, equations 5 and 6.
-
-    The layer takes no arguments of its own.
 
     Call arguments:
         x: Float tensor `(B, T, H, K)`, projected queries or keys.
@@ -176,11 +170,8 @@ class ContextAttention(MultiHeadAttention):
     whose formula has shapes that do not fit together.
 
     Args:
-        num_heads, key_dim: Positive ints, H, and K of each query and key.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
-        output_dim: Positive int, features of the output; None = the query's.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
+        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
     Unlike `AttentionLayer`, the queries are the keys and values, and the
     context is given by name.
@@ -350,11 +341,8 @@ class DynamicContextAttention(ContextAttention):
         >>> import numpy as np
         >>> from d2l_attention import DynamicContextAttention
         >>> layer = DynamicContextAttention(num_heads=2, key_dim=3)
-        >>> output, weights = layer(
-        ...     np.ones((1, 5, 4)), return_attention_scores=True
-        ... )
-        >>> tuple(output.shape), tuple(weights.shape)
-        ((1, 5, 4), (1, 2, 5, 5))
+        >>> tuple(layer(np.ones((1, 5, 4))).shape)
+        (1, 5, 4)
     """
 
     def build(self, query_shape):

@@ -96,13 +96,9 @@ def flash_attention(
         >>> from d2l_attention import flash_attention
         >>> key = np.zeros((1, 4, 1, 2), "float32")
         >>> value = np.array([1, 2, 3, 6], "float32").reshape(1, 4, 1, 1)
-        >>> output, log_sum_exp = flash_attention(
-        ...     key[:, :1], key, value, block_size=2, return_log_sum_exp=True
-        ... )
+        >>> output = flash_attention(key[:, :1], key, value, block_size=2)
         >>> np.array(output).round(2).tolist()  # keys all alike: the mean
         [[[[3.0]]]]
-        >>> np.exp(log_sum_exp).round(2).tolist()  # four times exp(0)
-        [[[4.0]]]
     """
     if block_size is not None:
         check_positive("block_size", block_size)
@@ -164,9 +160,7 @@ class FlashAttention(HeadProjections, AttentionLayer):
 
     Args:
         num_heads, key_dim: Positive ints, H, and K of each query and key.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
-        output_dim: Positive int, features of the output; None = the query's.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         block_size: Positive int, largest number of queries and of keys in a
             block; None chooses both.
 

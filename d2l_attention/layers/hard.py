@@ -74,14 +74,11 @@ def most_likely_locations(scores, mask=None):
 
 
 def log_probability(probabilities, chosen):
-    """The log-probability of the chosen places.
-
-        log p(z)
+    """log p(z), the log-probability of the chosen places z.
 
     Args:
         probabilities: Float tensor `(…, S)`.
-        chosen: Tensor `(…, S)`, 1 at the chosen key z and 0 elsewhere, as
-            `sample_locations` returns it.
+        chosen: Tensor `(…, S)`, as `sample_locations` returns it.
 
     Returns:
         Float tensor `(…)`; 0 for rows in which no key is chosen.
@@ -155,9 +152,6 @@ class MovingBaseline(keras.Layer):
         Scalar tensor, b from before this batch, which does not depend on the
         samples of this batch.
 
-    Raises:
-        ValueError: If `decay` is outside [0, 1).
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import MovingBaseline
@@ -214,11 +208,9 @@ class HardAttention(DotProductAttention):
         >>> import numpy as np
         >>> from d2l_attention import HardAttention
         >>> query, key = np.ones((1, 1, 1)), np.array([[[1.0], [5.0], [2.0]]])
-        >>> output, weights = HardAttention()(
-        ...     query, key=key, return_attention_scores=True
-        ... )
-        >>> np.array(output).tolist(), np.array(weights).tolist()
-        ([[[5.0]]], [[[0.0, 1.0, 0.0]]])
+        >>> output = HardAttention()(query, key=key)
+        >>> np.array(output).tolist()  # the key with the highest score
+        [[[5.0]]]
     """
 
     def __init__(self, *, scale=None, dropout=0.0, seed=None, **kwargs):

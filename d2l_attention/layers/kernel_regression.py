@@ -79,9 +79,7 @@ class NWKernelRegression(ScoredAttention):
         >>> from d2l_attention import NWKernelRegression
         >>> x, y = np.array([[[0.0], [1], [2]]]), np.array([[[5.0], [0], [7]]])
         >>> others = ~np.eye(3, dtype=bool)  # a point does not see itself
-        >>> output = NWKernelRegression()(
-        ...     x, key=x, value=y, attention_mask=others
-        ... )
+        >>> output = NWKernelRegression()(x, y, key=x, attention_mask=others)
         >>> float(output[0, 1, 0])  # at 1: the mean of 5 and 7
         6.0
     """

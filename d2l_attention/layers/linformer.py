@@ -76,16 +76,10 @@ class LinformerAttention(HeadProjections, AttentionLayer):
         num_heads, key_dim: Positive ints, H, and K of each query and key.
         max_length: Positive int, the largest number of keys S.
         rank: Positive int, number R of mixtures.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
-        output_dim: Positive int, features of the output; None = the query's.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Unlike in `AttentionLayer`, a mask must be the same for every query and
     head, `(1, S)` or `(B, 1, S)`, and `use_causal_mask` must be False.
-
-    Raises:
-        ValueError: If there are more keys than `max_length`, or a mask differs
-            between queries, as a causal mask does.
 
     Example:
         >>> import numpy as np

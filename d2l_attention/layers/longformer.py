@@ -172,9 +172,7 @@ class LongformerAttention(SelfAttentionByPattern):
         num_heads, key_dim: Positive ints, H, and K of each query and key.
         window: Positive int, tokens on each side. The paper and some
             libraries count both sides, and so have twice this number.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
-        output_dim: Positive int, features of the output; None = the query's.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
     values, and no `attention_mask`.

@@ -31,8 +31,7 @@ def multi_head_attention(query, key, value, mask=None, dropout=None):
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, H, K)`.
-        value: Float tensor `(B, S, H, V)`.
+        key, value: Float tensors `(B, S, H, K)` and `(B, S, H, V)`.
         mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the same for
             every head, or `(B, H, T, S)`; True = may attend.
         dropout: Callable on the weights; None = no dropout.
@@ -187,8 +186,6 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
         >>> output, weights = layer(
         ...     x, use_causal_mask=True, return_attention_scores=True
         ... )
-        >>> tuple(output.shape), tuple(weights.shape)
-        ((1, 3, 4), (1, 2, 3, 3))
         >>> np.array(weights)[0, 0].round(2).tolist()[1]  # of token 1
         [0.5, 0.5, 0.0]
     """

@@ -15,16 +15,15 @@ def grouped_query_attention(query, key, value, mask=None, dropout=None):
         weights = softmax(query keyᵀ / √K)
         output  = dropout(weights) value
 
-    Query head h attends to head ⌊hG/H⌋ of keys and values. With G = H this is
-    `multi_head_attention`.
+    Query head h attends to head ⌊hG/H⌋ of keys and values; G divides H. With
+    G = H this is `multi_head_attention`.
 
     Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2; document
     004, section 10.
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key, value: Float tensors `(B, S, G, K)` and `(B, S, G, V)`; G divides
-            H.
+        key, value: Float tensors `(B, S, G, K)` and `(B, S, G, V)`.
         mask, dropout: As in `multi_head_attention`.
 
     Returns:
@@ -122,21 +121,12 @@ class GroupedQueryAttention(_SharedKeyHeads):
         key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
         dropout, use_bias: As there.
 
-    The call is that of `AttentionLayer`.
-
-    Raises:
-        ValueError: If a size is not positive, or `num_kv_heads` does not
-            divide `num_heads`.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import GroupedQueryAttention
-        >>> layer = GroupedQueryAttention(4, num_kv_heads=2, key_dim=3)
-        >>> x = np.ones((1, 5, 8))
-        >>> output, weights = layer(x, return_attention_scores=True)
-        >>> tuple(weights.shape)  # four heads attend …
-        (1, 4, 5, 5)
-        >>> tuple(layer.project_key(x).shape)  # … to two
+        >>> layer, x = GroupedQueryAttention(4, 2, 3), np.ones((1, 5, 8))
+        >>> _ = layer(x)  # builds it
+        >>> tuple(layer.project_key(x).shape)  # four heads attend to two
         (1, 5, 2, 3)
     """
 
@@ -187,16 +177,12 @@ class MultiQueryAttention(_SharedKeyHeads):
         num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
         dropout, use_bias: As there.
 
-    The call is that of `AttentionLayer`.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import MultiQueryAttention
         >>> layer, x = MultiQueryAttention(4, key_dim=3), np.ones((1, 5, 8))
-        >>> output, weights = layer(x, return_attention_scores=True)
-        >>> tuple(weights.shape)  # four heads attend …
-        (1, 4, 5, 5)
-        >>> tuple(layer.project_key(x).shape)  # … to one
+        >>> _ = layer(x)  # builds it
+        >>> tuple(layer.project_key(x).shape)  # four heads attend to one
         (1, 5, 1, 3)
     """
 

@@ -131,15 +131,10 @@ class PageLocalAttention(SelfAttentionByPattern):
         num_heads, key_dim: Positive ints, H, and K of each query and key.
         page_size: Positive int, tokens in a page.
         neighbors: Non-negative int, pages on each side.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
-        output_dim: Positive int, features of the output; None = the query's.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
     values, and no `attention_mask`.
-
-    Raises:
-        ValueError: If a size is not positive, or `neighbors` is negative.
 
     Example:
         >>> import numpy as np

@@ -176,9 +176,6 @@ class PagedKVCache(BlockManager):
         >>> cache.append(sequence, np.ones((3, 1, 3)), np.ones((3, 1, 3)))
         >>> cache.tables[sequence]  # three tokens lie in two blocks
         [0, 1]
-        >>> output = cache.attend(np.ones((1, 1, 2, 3)), [sequence])
-        >>> tuple(output.shape)  # of two query heads
-        (1, 1, 2, 3)
     """
 
     def __init__(

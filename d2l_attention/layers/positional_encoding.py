@@ -97,8 +97,6 @@ class PositionalEncoding(_PositionalEncoding):
         >>> import numpy as np
         >>> from d2l_attention import PositionalEncoding
         >>> layer, token = PositionalEncoding(max_length=9), np.zeros((1, 1, 4))
-        >>> print(np.array(layer(token)))  # sin 0 and cos 0, twice
-        [[[0. 1. 0. 1.]]]
         >>> print(np.array(layer(token, start=5)).round(2))  # sin 5 = −0.96
         [[[-0.96  0.28  0.05  1.  ]]]
     """

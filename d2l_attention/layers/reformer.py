@@ -128,17 +128,12 @@ class ReformerAttention(SelfAttentionByPattern):
         num_buckets: Positive even int, C buckets, or 1.
         num_rounds: Positive int, N. With more rounds, near tokens are more
             likely to meet in one of them; the cost grows alike.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
-        output_dim: Positive int, features of the output; None = the query's.
-        use_bias: Whether the three projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         seed: Int, seed of the rotations; None = new ones each time.
 
     Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
     values, and no `attention_mask`. With `use_causal_mask`, which earlier
     tokens are seen can still depend on later ones: they are sorted together.
-
-    Raises:
-        ValueError: If a size is not positive, or `num_buckets` is odd, not 1.
 
     Example:
         >>> import numpy as np
@@ -149,8 +144,6 @@ class ReformerAttention(SelfAttentionByPattern):
         >>> x = np.ones((1, 20, 4))
         >>> tuple(layer(x).shape)
         (1, 20, 4)
-        >>> tuple(layer.buckets(layer.project_query(x)).shape)
-        (1, 20, 2, 2)
     """
 
     weights_from = (
@@ -356,10 +349,8 @@ def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
                      the chunk of t or in the chunk before it
 
     Args:
-        buckets: Int tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
-        chunk_size: Positive int, tokens in a chunk.
-        key_mask: Bool tensor `(B, T)`, True = may be attended.
-        use_causal_mask: Whether no token sees a later one.
+        buckets, chunk_size, key_mask, use_causal_mask: As in
+            `reformer_attention`.
 
     Returns:
         Bool tensor `(B, H, T, T)`.

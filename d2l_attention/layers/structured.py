@@ -96,8 +96,9 @@ class StructuredAttention(DotProductAttention):
     with z_j in {0, 1}: every place is chosen or not, and learned transitions
     say which choices go together at neighbouring places. Rows sum to the
     expected number of chosen places, not to 1. With transitions of 0 the
-    weights are sigmoids of the scores. The layer exports to SavedModel and
-    ONNX. TFLite cannot take its loop over places of an unknown number.
+    weights are sigmoids of the scores. The chain skips masked keys. The layer
+    exports to SavedModel and ONNX. TFLite cannot take its loop over places of
+    an unknown number.
 
     Source: Kim et al. (2017), arXiv:1702.00887, section 3.1; document 000,
     section 2.2.4.
@@ -105,9 +106,6 @@ class StructuredAttention(DotProductAttention):
     Args:
         scale: Float, factor of the scores; None = 1/√K.
         dropout: Float in [0, 1), rate of dropout on the weights.
-
-    Unlike those of `AttentionLayer`, rows do not sum to 1. The chain skips
-    masked keys.
 
     Example:
         >>> import numpy as np

@@ -32,12 +32,8 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
         >>> from d2l_attention import BahdanauSeq2Seq
         >>> model = BahdanauSeq2Seq(9, 7, dim=4, num_layers=1)
         >>> source, target = np.array([[3, 0, 0]]), np.array([[1, 5]])
-        >>> logits, maps = model(
-        ...     {"source": source, "target": target},
-        ...     return_attention_scores=True,
-        ... )
-        >>> tuple(logits.shape)
-        (1, 2, 7)
+        >>> inputs = {"source": source, "target": target}
+        >>> _, maps = model(inputs, return_attention_scores=True)
         >>> np.array(maps["decoder/attention"])[0, 0].tolist()  # no padding
         [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """

@@ -43,11 +43,6 @@ class LanguageModel(keras.Model):
     Returns:
         Logits of the next token `(B, T, vocab_size)`, of float32 or wider.
 
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `num_kv_heads` does not divide `num_heads`, or there are
-            more tokens than `max_length`.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import LanguageModel
@@ -55,8 +50,6 @@ class LanguageModel(keras.Model):
         >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
         >>> logits, state = model.step(np.array([6]), state)
         >>> whole = model(np.array([[3, 5, 6]]))
-        >>> tuple(whole.shape)
-        (1, 3, 7)
         >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
         True
     """

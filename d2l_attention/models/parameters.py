@@ -56,9 +56,8 @@ def copy_encoder_layer(block, state_dict):
         >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
         >>> block = TransformerEncoderBlock(12, num_heads=3, ffn_dim=20)
         >>> copy_encoder_layer(block, state_dict)
-        >>> kernel, bias, *_ = block.ffn.get_weights()
-        >>> kernel.shape, float(kernel[0, 0]), float(bias[0])
-        ((12, 20), 0.5, 0.0)
+        >>> block.ffn.get_weights()[0].shape
+        (12, 20)
     """
     _check_block(block, "Encoder", ["self_attention"])
     if not block.built:

@@ -40,9 +40,6 @@ class PointerNetwork(keras.Model):
     Returns:
         Float tensor `(B, T, S)` of log p, −1e9 at what may not be chosen.
 
-    Raises:
-        ValueError: If `dim` is not positive, or `inputs` is no such dict.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import PointerNetwork
@@ -50,9 +47,6 @@ class PointerNetwork(keras.Model):
         >>> items = np.arange(6.0, dtype="float32").reshape(1, 3, 2)
         >>> sorted(np.array(model.decode(items))[0].tolist())  # each once
         [0, 1, 2]
-        >>> places = np.array([[2, 0, 1]])
-        >>> tuple(model({"items": items, "places": places}).shape)
-        (1, 3, 3)
     """
 
     def __init__(self, dim, **kwargs):

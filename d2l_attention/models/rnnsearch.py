@@ -44,20 +44,13 @@ class RNNSearch(Seq2Seq):
     `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token that step
     t predicts.
 
-    Raises:
-        ValueError: If a size is not positive, or `num_layers` is not 1.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import RNNSearch
         >>> model = RNNSearch(9, 7, dim=4)
         >>> source, target = np.array([[3, 0, 0]]), np.array([[1, 5]])
-        >>> logits, maps = model(
-        ...     {"source": source, "target": target},
-        ...     return_attention_scores=True,
-        ... )
-        >>> tuple(logits.shape)
-        (1, 2, 7)
+        >>> inputs = {"source": source, "target": target}
+        >>> _, maps = model(inputs, return_attention_scores=True)
         >>> np.array(maps["decoder/attention"])[0, 0].tolist()  # no padding
         [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """

@@ -246,9 +246,6 @@ class FixedContextSeq2Seq(RecurrentSeq2Seq):
     Returns:
         Logits `(B, T, target_vocab_size)`, of float32 or wider.
 
-    Raises:
-        ValueError: If a size is not positive or `dropout` is outside [0, 1).
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import FixedContextSeq2Seq

@@ -120,16 +120,10 @@ class TransformerEncoder(TransformerStack):
     The call is that of `TransformerEncoderBlock`, but the weights come as a
     dict of `"block_i/self_attention"` `(B, H, T, T)`.
 
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, or the input is longer than `max_length`.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import TransformerEncoder
-        >>> encoder = TransformerEncoder(
-        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
-        ... )
+        >>> encoder = TransformerEncoder(4, 2, num_heads=2, ffn_dim=8)
         >>> _, maps = encoder(np.ones((1, 3, 4)), return_attention_scores=True)
         >>> sorted(maps), tuple(maps["block_0/self_attention"].shape)
         (['block_0/self_attention', 'block_1/self_attention'], (1, 2, 3, 3))
@@ -197,15 +191,12 @@ class TransformerDecoder(TransformerStack):
 
     The call is that of `TransformerDecoderBlock`, but the weights come as a
     dict of `"block_i/self_attention"` `(B, H, T, T)` and
-    `"block_i/cross_attention"` `(B, H, T, S)`. The errors are those of
-    `TransformerEncoder`.
+    `"block_i/cross_attention"` `(B, H, T, S)`.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import TransformerDecoder
-        >>> decoder = TransformerDecoder(
-        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
-        ... )
+        >>> decoder = TransformerDecoder(4, 2, num_heads=2, ffn_dim=8)
         >>> x, source = np.ones((1, 3, 4)), np.ones((1, 5, 4))
         >>> whole, state = decoder(x, key=source), decoder.start(source)
         >>> for t in range(3):  # token by token
@@ -342,21 +333,13 @@ class Transformer(Seq2Seq):
     `"decoder/block_i/cross_attention"` `(B, H, T, S)`. Row t of the last two
     belongs to the token that step t predicts.
 
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, or there are more tokens than `max_length`.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import Transformer
         >>> model = Transformer(9, 7, dim=8, num_layers=1)
         >>> source, target = np.array([[3, 4, 0]]), np.array([[1, 5]])
-        >>> logits, maps = model(
-        ...     {"source": source, "target": target},
-        ...     return_attention_scores=True,
-        ... )
-        >>> tuple(logits.shape)
-        (1, 2, 7)
+        >>> inputs = {"source": source, "target": target}
+        >>> _, maps = model(inputs, return_attention_scores=True)
         >>> tuple(maps["decoder/block_0/cross_attention"].shape)
         (1, 4, 2, 3)
     """

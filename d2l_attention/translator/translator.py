@@ -67,10 +67,6 @@ class Translator:
         Returns:
             List of N str: tokens between spaces, or, from subwords, text as
             people write it.
-
-        Raises:
-            ValueError: If a text has no token, or more than `max_length`; or
-                if `beam` is not positive.
         """
         source = self._ids(texts)  # (N, S), S = max_length
         ids = self.decoder(beam, length_penalty).predict(
