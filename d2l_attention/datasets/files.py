@@ -1,8 +1,5 @@
 """Files of others: parallel text, plain, gzipped or zipped, or downloaded.
 
-First the pairs of a file, and where the file comes from. Then what that stands
-on, in sections: the lines of a text, in bounded memory; the cells of a line;
-the lines that are no pairs. At the end, what strikes a reader of the pairs.
 A file that cannot be used raises a `DataError`.
 """
 

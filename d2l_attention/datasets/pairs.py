@@ -261,8 +261,7 @@ def load_translation(
     """Batches of ids for `fit`, and the vocabularies that made them.
 
     Args:
-        path: None for the shipped corpus; a tab-separated file (two columns
-            or more; plain, gzipped or zipped); or `"download:fra-eng"`.
+        path: As in `load_pairs`.
         max_length: Int, longest sentence in tokens, on either side. Sources
             are padded to this length, and targets to one more, for the start
             or end token. In the long test both are twice as long.

@@ -86,8 +86,7 @@ def pairs_to_ids(pairs, vectorizers, length):
     Args:
         pairs: List of `(source, target)`: tokens between spaces, or raw text
             for subwords.
-        vectorizers: Pair of `TextVectorization` or `SubwordVectorizer`, for
-            sources and targets.
+        vectorizers: Pair of them, as `make_vectorizers` returns it.
         length: Int, longest sentence; longer ones are cut.
 
     Returns:

@@ -1,8 +1,7 @@
 """Tokens as the labels of an axis, in any script.
 
-matplotlib draws a box for each character that no font of a label has. The
-functions here look for an installed font that has it. If there is none, they
-say once for each script what to install.
+matplotlib draws a box for each character that no font of a label has. So an
+installed font is looked for, and named once for each script if it is missing.
 """
 
 import functools

@@ -122,7 +122,6 @@ def animate_attention(
             weight of all frames by default.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend; for
             mappings also a dict of path to one.
-        fmt: Str, the format of the weights in the cells.
         **options: Other arguments of `plot_attention`; for mappings, of
             `plot_attention_grid`. `annotate` is False by default.
 

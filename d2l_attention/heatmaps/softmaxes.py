@@ -1,7 +1,6 @@
 """The softmaxes of Keras, heard as they run, and what their axes are.
 
-This serves layers that no adapter reads: the axes of a softmax are guessed
-from the inputs of its layer.
+The axes of a softmax are guessed from the inputs of its layer.
 """
 
 import contextlib

@@ -1,8 +1,4 @@
-"""Attention along the edges of a graph.
-
-The nodes are the positions; a node attends to each node from which an edge
-leads to it.
-"""
+"""Attention of nodes to the nodes from which an edge leads to them."""
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import output_spec

@@ -1,8 +1,4 @@
-"""Write whole sentences with a model that predicts the next token.
-
-Both decoders use only the step protocol, `start` and `step`, so they serve
-every model that has it.
-"""
+"""Write whole sentences with a model that predicts the next token."""
 
 from d2l_attention._checks import check_positive, check_room
 import keras

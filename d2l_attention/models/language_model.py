@@ -26,13 +26,10 @@ class LanguageModel(keras.Model):
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
-        activation: Name or function of the position-wise nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
+        activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest sequence; decoding reserves a cache
             of this many keys and values.
-        num_kv_heads: Positive int, G heads of keys and values; divides H.
-            None = H.
+        num_kv_heads: As there.
 
     Call arguments:
         ids: Int tensor `(B, T)`; id 0 is padding, after the tokens.

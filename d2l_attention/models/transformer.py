@@ -103,17 +103,11 @@ class TransformerEncoder(TransformerStack):
     Args:
         dim: Positive int, features D.
         num_layers: Positive int, number of blocks.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise nets.
+        num_heads, ffn_dim: As in `TransformerEncoderBlock`.
         dropout: Float in [0, 1), rate of dropout on the input, on weights and
             on residuals.
-        activation: Name or function of the nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual. One more norm then
-            follows the last block.
-        epsilon: Float of the layer normalizations.
+        activation, use_bias, normalize_first, epsilon: As there. Where blocks
+            normalize first, one more norm follows the last block.
         max_length: Positive int, number of sinusoidal positions that are
             added to the input; None adds none.
 
@@ -319,13 +313,10 @@ class Transformer(Seq2Seq):
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
-        activation: Name or function of the position-wise nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
+        activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest source and longest target; decoding
             reserves a cache of this many keys and values.
-        normalize_first: Whether each sublayer reads a normalized input
-            ("pre-norm"), instead of normalizing after each residual.
+        normalize_first: As there; also called "pre-norm".
 
     The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
     `"encoder/block_i/self_attention"` `(B, H, S, S)`,
