@@ -67,7 +67,6 @@ def show_source(*objects):
 
 
 def _without_docstrings(thing):
-    """The source of a class or function, as one str."""
     lines = textwrap.dedent(inspect.getsource(thing)).splitlines()
     kinds = (ast.ClassDef, ast.FunctionDef)
     for node in ast.walk(ast.parse("\n".join(lines))):

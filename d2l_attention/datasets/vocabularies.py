@@ -226,7 +226,6 @@ class SubwordVectorizer:
         return cls(model.getvalue())
 
     def vocabulary_size(self):
-        """Number of ids."""
         return self._processor.get_piece_size()
 
     def get_vocabulary(self):

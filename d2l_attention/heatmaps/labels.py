@@ -44,7 +44,6 @@ def label_axis(axis, tokens, size, name, max_ticks):
 
 
 def longest_label(tokens):
-    """The number of characters of the longest label."""
     tokens = () if tokens is None else tokens
     return max((len(_short(readable(token))) for token in tokens), default=0)
 
@@ -140,10 +139,7 @@ def right_to_left(tokens):
 
 
 def _direction(token):
-    """Direction of the first letter that has one: `"L"`, `"R"` or `"AL"`.
-
-    `"AL"` is Arabic; a token without such a letter has `""`.
-    """
+    """Direction of the first letter that has one: "L", "R", "AL", else ""."""
     for char in token:
         direction = unicodedata.bidirectional(char)
         if direction in ("L", "R", "AL"):
@@ -200,10 +196,6 @@ _reported = set()
 
 
 def families_for(texts, family=None):
-    """The font families that together draw all characters of some texts.
-
-    They begin with `family`, or with those of `matplotlib.rcParams`.
-    """
     family = list(family or matplotlib.rcParams["font.family"])
     for script, characters in _lacking("".join(texts), family).items():
         while missing := characters - _drawn_by(family):

@@ -468,10 +468,7 @@ def turn(ax, query_tokens, key_tokens, rtl):
 
 
 def pool(weights, most):
-    """The largest weight of each block, at most `most` blocks on a side.
-
-    Also returns the rows and columns of a block.
-    """
+    """The largest weight of each of `most` blocks a side, and their size."""
     rows, columns = weights.shape
     high, wide = -(-rows // most), -(-columns // most)
     if high == wide == 1:
@@ -500,10 +497,7 @@ def number_format(weights, annotate, fmt):
 
 
 def number_cells(image, weights, fmt, annotate):
-    """Write each weight into its cell, in place of earlier numbers.
-
-    The texts come back; there are none if `fmt` is None.
-    """
+    """Write each weight into its cell, in place of earlier numbers."""
     ax = image.axes
     for text in [text for text in ax.texts if isinstance(text, _Number)]:
         text.remove()

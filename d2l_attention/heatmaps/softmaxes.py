@@ -145,11 +145,7 @@ def to_map(layer, weights, inputs):
 
 
 def to_heads(weights):
-    """Weights `(B, H, T, S)` of a softmax of any number of head axes.
-
-    Without a head axis there is one head. Heads that share keys come as
-    `(B, G, H / G, T, S)`.
-    """
+    """Weights `(B, H, T, S)` of a softmax of any number of head axes."""
     batch, *heads, t, s = ops.shape(weights)
     return ops.reshape(weights, (batch, math.prod(heads), t, s))
 

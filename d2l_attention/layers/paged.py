@@ -203,7 +203,6 @@ class PagedKVCache(BlockManager):
         ]
 
     def reserve(self, sequence, num_tokens):
-        """Reserve room for more tokens; see `BlockManager.reserve`."""
         copies = super().reserve(sequence, num_tokens)
         for old, new in copies:
             for pool in self.pools:

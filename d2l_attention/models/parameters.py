@@ -40,24 +40,6 @@ def copy_encoder_layer(block, state_dict):
         ValueError: If `block` is no encoder block, names are missing or
             unexpected, a shape is wrong, a value holds no numbers, or only
             one of block and layer has biases.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import TransformerEncoderBlock
-        >>> from d2l_attention.models.parameters import copy_encoder_layer
-        >>> shapes = {  # of TransformerEncoderLayer(12, 3, 20, bias=False)
-        ...     "self_attn.in_proj_weight": (36, 12),
-        ...     "self_attn.out_proj.weight": (12, 12),
-        ...     "linear1.weight": (20, 12),
-        ...     "linear2.weight": (12, 20),
-        ...     "norm1.weight": (12,),
-        ...     "norm2.weight": (12,),
-        ... }
-        >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
-        >>> block = TransformerEncoderBlock(12, num_heads=3, ffn_dim=20)
-        >>> copy_encoder_layer(block, state_dict)
-        >>> block.ffn.get_weights()[0].shape
-        (12, 20)
     """
     _check_block(block, "Encoder", ["self_attention"])
     if not block.built:
@@ -143,7 +125,6 @@ def _norm(name, add_norm):
 
 
 def _copy(places, state_dict, kind, use_bias):
-    """Check every name and shape, then assign."""
     wanted = {n: v for n, v in places.items() if use_bias or not _is_bias(n)}
     _check_names(wanted, state_dict, kind, use_bias)
     arrays = _read(wanted, state_dict)
@@ -162,7 +143,6 @@ def _is_bias(name):
 
 
 def _check_names(wanted, state_dict, kind, use_bias):
-    """Refuse names that are missing or unexpected."""
     biases = sorted(filter(_is_bias, state_dict))
     if bool(biases) != use_bias:
         raise ValueError(
@@ -194,7 +174,6 @@ def _read(wanted, state_dict):
 
 
 def _array(name, value):
-    """A value as an array of float64."""
     try:
         return np.asarray(value, "float64")
     except (RuntimeError, TypeError, ValueError) as error:

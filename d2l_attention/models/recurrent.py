@@ -128,8 +128,7 @@ class GatedUnit(keras.Layer):
 def gated_states(x, mask, unit):
     """All states `(B, S, n)` of one direction, for inputs `(B, S, m)`.
 
-    At padding, where `mask` `(B, S)` is False, the state stays as it is. The
-    one input of the built `GatedUnit` is `"W"`.
+    At padding the state stays as it is. The one input of `unit` is `"W"`.
     """
     projected = ops.matmul(x, unit.joined("W"))  # (B, S, 3n)
     recurrent = unit.joined("U")  # (n, 3n)

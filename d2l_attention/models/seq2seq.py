@@ -72,11 +72,7 @@ class Seq2Seq(keras.Model):
         raise NotImplementedError
 
     def step(self, token, state):
-        """Read one target token `(B,)`, and predict the next.
-
-        What comes back are logits `(B, target_vocab_size)`, and the state
-        after the token.
-        """
+        """Read a token `(B,)`: the logits `(B, vocab_size)`, and the state."""
         raise NotImplementedError
 
     def get_config(self):
@@ -126,7 +122,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         self.decoder_cells = self._cells()
 
     def _cells(self):
-        """One GRU cell for each layer."""
         return [
             keras.layers.GRUCell(self.dim, dtype=self.dtype_policy)
             for _ in range(self.num_layers)
@@ -151,14 +146,10 @@ class RecurrentSeq2Seq(Seq2Seq):
         raise NotImplementedError
 
     def read(self, query, memory):
-        """The context `(B, D)`, and a dict name → weights `(B, S)`.
-
-        The query `(B, D)` is the decoder's state.
-        """
+        """The context `(B, D)` of a state, and a dict of weights `(B, S)`."""
         raise NotImplementedError
 
     def encode(self, source, training=None):
-        """The memory and the decoder's first state."""
         mask = ops.not_equal(source, 0)  # (B, S)
         x = self.source_embedding(source)  # (B, S, M), M = embedding_dim
         x = self.dropout_layer(x, training=training)

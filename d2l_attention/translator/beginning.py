@@ -76,7 +76,6 @@ def warn_of_other_text(path, identity):
 
 
 def _read(path):
-    """Dict of what a file of settings holds."""
     path, readers = Path(path), {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
         raise RunError(f"Settings are a .toml or .json file. Received: {path}")
@@ -123,10 +122,7 @@ def run_options(run, resume_from):
 
 
 def load_beginning(settings, run, verbose=0):
-    """The translator to begin with; None if the run has a checkpoint.
-
-    With `verbose` 1 it prints what was loaded, and warns if the splits differ.
-    """
+    """The translator to begin with; None if the run has a checkpoint."""
     if settings.resume_from is None or (run.path / "checkpoint").exists():
         return None
     beginning = Run(settings.resume_from)

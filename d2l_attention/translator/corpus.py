@@ -34,10 +34,7 @@ def read_splits(settings, verbose=0):
 
 
 class Corpus:
-    """The splits of a corpus as ids, its vocabularies and its batches.
-
-    The vectorizers are those given, or those of the `Run`, or new ones.
-    """
+    """The splits of a corpus as ids, its vocabularies and its batches."""
 
     def __init__(self, settings, run=None, vectorizers=None, verbose=0):
         self.pairs = read_splits(settings, verbose)
@@ -62,7 +59,6 @@ class Corpus:
             )
 
     def _vectorizers(self, settings, run):
-        """Those of the run, or newly made ones."""
         size, train = settings.vocab_size, self.pairs.train
         if settings.subwords and size:
             raise RunError(

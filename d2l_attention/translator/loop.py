@@ -22,8 +22,7 @@ def train(trainer, run, *, chief, checkpoint_every, log_every, samples=0):
     two rows of the history, each with the mean loss since the row before.
     `samples` sentences of the validation split, the same ones each time, are
     translated and shown after each epoch. If the loss or a parameter becomes
-    NaN or infinite, the last checkpoint before that is kept. The rows of the
-    history come back.
+    NaN or infinite, the last checkpoint before that is kept.
     """
     corpus, settings = trainer.corpus, trainer.settings
     epochs, per_epoch = settings.epochs, corpus.steps_per_epoch
@@ -141,11 +140,7 @@ def _translations(translator, pairs):
 
 
 class Progress:
-    """How far a training is: a bar in a terminal, plain lines in a log.
-
-    It goes on from step `first` to `last`. When this context ends, nothing
-    follows on the bar's line.
-    """
+    """How far a training is: a bar in a terminal, plain lines in a log."""
 
     def __init__(self, first, last, quiet=False):
         self.last, self.quiet = last, quiet

@@ -88,11 +88,7 @@ class Run:
             )
 
     def open(self, identity):
-        """Take the folder for a run of these settings, new or continued.
-
-        Refused are a folder of something else, and one that another process
-        has open.
-        """
+        """Take the folder for a run of these settings, new or continued."""
         self.check(identity)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -113,7 +109,6 @@ class Run:
             self.write_json("settings.json", identity)
 
     def close(self):
-        """Release the folder, if it is open."""
         if self._lock.is_locked:
             self._at(HOLDER).unlink(missing_ok=True)
             self._lock.release(force=True)
@@ -188,7 +183,6 @@ class Run:
             ) from error
 
     def write_vocabularies(self, vectorizers):
-        """Write the words, or the pieces, of both languages."""
         for i, vectorizer in enumerate(vectorizers):
             if isinstance(vectorizer, SubwordVectorizer):
                 self.write(SUBWORD_FILES[i], vectorizer.model)
@@ -197,10 +191,6 @@ class Run:
                 self.write(WORD_FILES[i], "\n".join(words).encode())
 
     def load_vectorizers(self, subwords):
-        """The pair of vectorizers of the run.
-
-        A missing or damaged file raises OSError or ValueError.
-        """
         if subwords:
             pieces = [self._at(name).read_bytes() for name in SUBWORD_FILES]
             return [SubwordVectorizer(model) for model in pieces]
@@ -268,7 +258,6 @@ class Run:
         return [row[1] for row in rows], [row[place] for row in rows]
 
     def validation_losses(self):
-        """List of the validation loss of each epoch so far."""
         return self.points("validation_loss")[1]
 
     def epoch_loss(self):
@@ -304,7 +293,7 @@ class Run:
             self._at(EPOCH.format(old)).unlink(missing_ok=True)
 
     def final_parameters(self, settings):
-        """Dict of the parameters that the run ends with, and whence, a str."""
+        """Dict of the parameters that the run ends with, and their epochs."""
         number = len(self.validation_losses())
         if settings.final == "last":
             chosen = [number]
@@ -330,7 +319,6 @@ class Run:
         return epoch[0]
 
     def draw_curves(self):
-        """Write `learning_curves.png`."""
         from d2l_attention.heatmaps import plot_learning_curves
         from d2l_attention.heatmaps.display import to_png
 
@@ -344,10 +332,7 @@ class Run:
     # What came of it.
 
     def write_results(self, trainer):
-        """Save the model, score it on the test split, and draw one alignment.
-
-        The scores of `scores.json` come back.
-        """
+        """Save the model, draw an alignment, and return the test's scores."""
         settings, corpus = trainer.settings, trainer.corpus
         # A plain copy, which does not need the strategy of the training.
         parameters, where = self.final_parameters(settings)
@@ -372,7 +357,7 @@ class Run:
         return scores
 
     def load(self):
-        """The `Translator` of its end, or of its last checkpoint; and which."""
+        """The `Translator` of its end or last checkpoint, and which it is."""
         if self._at("model.keras").exists():
             return load_translator(self.path), "the finished run"
         settings, checkpoint = self.load_settings(), self.load_checkpoint()
@@ -405,8 +390,7 @@ class Run:
     def trained_sources(self):
         """The set of sources that it and the run before it were trained on.
 
-        They are normalized, without the marks at their ends. A corpus that is
-        gone, or has changed, raises FileNotFoundError or DataError.
+        They are normalized, without the marks at their ends.
         """
         settings = self._settings_with_text()
         with warnings.catch_warnings():
@@ -502,7 +486,6 @@ def translations_csv(pairs, translations):
 
 
 def _csv(columns, rows):
-    """The content of a CSV file with a header."""
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(columns)

@@ -107,8 +107,7 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
     """Translate the sources of pairs, and compare with their targets.
 
     BLEU and chrF are those of normalized text, so that the scores of words
-    and of subwords can be compared. What comes back are the translations, and
-    a dict of the scores, of the search and of sacrebleu's signatures.
+    and of subwords can be compared. The translations come back, and a dict.
     """
     sources, references = zip(*pairs, strict=True)
     _warn_of_unknown(translator, sources)

@@ -264,7 +264,6 @@ def add_arguments(parser):
 
 
 def settings_of(values):
-    """The `Settings` among the names and values of a dict."""
     names = [field.name for field in dataclasses.fields(Settings)]
     return Settings(**{name: values[name] for name in names})
 

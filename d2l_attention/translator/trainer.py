@@ -85,7 +85,6 @@ class Trainer:
             variable.assign(arrays[name])
 
     def begin_with(self, model):
-        """Take the parameters of a model of the same sizes."""
         for variable, value in zip(
             self.model.trainable_variables,
             model.trainable_variables,
@@ -99,7 +98,6 @@ class Trainer:
         return all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
 
     def learning_rate(self):
-        """Float, the learning rate of the next step."""
         return float(self.optimizer.learning_rate)
 
     def step(self, source, target):

@@ -148,7 +148,6 @@ class Translator:
         return tokens
 
     def _ids(self, texts):
-        """Source ids `(N, max_length)`."""
         tokens = [self.tokens(text) for text in texts]
         if not isinstance(self.vectorizers[0], SubwordVectorizer):
             texts = [" ".join(x) for x in tokens]
@@ -156,10 +155,7 @@ class Translator:
 
 
 def draw(translator, text, translation, path):
-    """Draw where the model looked: a page if `path` ends in `.html`, or a PNG.
-
-    The translation has spaces between its tokens.
-    """
+    """Draw where the model looked: a page for `.html`, otherwise a PNG."""
     from d2l_attention.heatmaps import plot_alignment, view_attention
     from d2l_attention.heatmaps.display import to_png
 

@@ -107,7 +107,6 @@ def reason(error):
 
 
 def count_gpus():
-    """Number of GPUs that TensorFlow sees."""
     with hold_stderr():
         return len(tf.config.list_physical_devices("GPU"))
 

@@ -25,7 +25,6 @@ LONGEST = 20_000  # bytes of a request
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `demo`."""
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention demo",
         description="Show a page on this machine that translates with a run, "

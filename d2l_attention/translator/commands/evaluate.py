@@ -27,7 +27,6 @@ from d2l_attention.translator.settings import (
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `evaluate`."""
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention evaluate",
         description="Score a run, or the last checkpoint of one that has not "

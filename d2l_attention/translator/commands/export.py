@@ -25,7 +25,6 @@ token. `about.json` says how long a sentence may be and how it was searched.
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `export`."""
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention export",
         description="Write a run as a SavedModel that translates ids.",

@@ -46,7 +46,6 @@ own; the run folder must be one that all of them can read.
 
 
 def main(arguments):
-    """Run the command `train`."""
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention train",
         description="Train a translator with attention.",

@@ -19,7 +19,6 @@ from d2l_attention.translator.translator import draw
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `translate`."""
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention translate",
         description="Translate with a trained run.",
