@@ -107,8 +107,8 @@ class AttentionLayer(QueryLayer):
         with nothing to attend to has weights 0 and output 0.
 
     Raises:
-        ValueError: If an argument is not as described, shapes do not match,
-            or a mask is not boolean.
+        ValueError: If a size or rate is not as described, shapes do not
+            match, or a mask is not boolean.
     """
 
     num_heads = None  # H, in layers with heads
