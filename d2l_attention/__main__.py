@@ -17,15 +17,7 @@ COMMANDS = {
 
 
 def main(arguments=None):
-    """Run a command.
-
-    Args:
-        arguments: List of str, the command and its arguments; None = those
-            of this process.
-
-    Returns:
-        The exit status of the command.
-    """
+    """Run a command with its arguments; its exit status."""
     lines = [f"  {name:12}{does}" for name, does in COMMANDS.items()]
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention",

@@ -6,17 +6,10 @@ import uuid
 
 
 def write_whole(path, data):
-    """Write a file beside its place, then move it there.
+    """Write bytes to a file beside its place, then move it there.
 
-    A reader finds the old file or the new file, never a part of one.
-
-    Args:
-        path: Where the file shall be.
-        data: Bytes.
-
-    Raises:
-        OSError: If the file cannot be written; `PermissionError` and the
-            other kinds as they are. The old file is unchanged.
+    A reader finds the old file or the new file, never a part of one. An
+    OSError of its own kind says so if the file cannot be written.
     """
     path = Path(path)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")

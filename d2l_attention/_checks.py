@@ -70,16 +70,11 @@ def check_boolean(name, mask):
 
 
 def check_token_mask(name, mask, shape):
-    """Refuse a mask that is not one boolean for each token.
+    """Refuse a mask that is not one boolean for each token: `(B, T)`.
 
     Any other shape could broadcast to the scores and mask something else. One
     row may hold for the whole batch. Nothing is computed, so a mask may be
-    symbolic.
-
-    Args:
-        name: Str, what the mask is called.
-        mask: Bool tensor `(B, T)` or `(1, T)`, or a list.
-        shape: Tuple, B and T; None = unknown.
+    symbolic, and B and T unknown, None.
     """
     check_boolean(name, mask)
     expected, received = tuple(shape), tuple(np.shape(mask))

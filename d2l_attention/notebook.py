@@ -17,12 +17,6 @@ def time_limit(seconds):
     It interrupts Python as Jupyter's stop button does, on every system, so
     it ends a loop, and no single long call of NumPy. Only the main thread
     can be interrupted, where Jupyter runs cells.
-
-    Args:
-        seconds: Positive number, how long the lines below it may take.
-
-    Raises:
-        AssertionError: If they take longer.
     """
     expired = threading.Event()
 
@@ -56,11 +50,8 @@ def peak_bytes(function, *inputs):
     """The most bytes that Python and NumPy hold at once during a call.
 
     Nothing is measured any more afterwards, even if the call fails: what a
-    failed answer left would be counted for the next one.
-
-    Args:
-        function: What is called. The backend's tensors are not counted.
-        *inputs: Its arguments, which are not counted.
+    failed answer left would be counted for the next one. The inputs and the
+    backend's tensors are not counted.
     """
     tracemalloc.start()
     try:
@@ -71,16 +62,11 @@ def peak_bytes(function, *inputs):
 
 
 def show_source(*objects):
-    """Print classes and functions of the package without their docstrings.
-
-    Args:
-        *objects: Classes, functions or methods.
-    """
+    """Print classes and functions of the package without their docstrings."""
     print("\n\n".join(_without_docstrings(x) for x in objects))
 
 
 def _without_docstrings(thing):
-    """The source of a class or function, as one str."""
     lines = textwrap.dedent(inspect.getsource(thing)).splitlines()
     kinds = (ast.ClassDef, ast.FunctionDef)
     for node in ast.walk(ast.parse("\n".join(lines))):

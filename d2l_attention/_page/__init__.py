@@ -19,14 +19,8 @@ class Page:
     frames are taken out (on GitHub, in print, in a notebook that is not
     trusted), the picture stays.
 
-    Args:
-        title: Str, the page's title, and that of its frame.
-        package: Str, the package in whose folders the files lie.
-        body: Str, file of the markup.
-        styles: List of str, files of CSS, behind the one that all pages have.
-        scripts: List of str, files of JavaScript, behind the one that all
-            pages have; each may use what stands before it.
-        data: What the scripts read as `data`: anything that JSON can hold.
+    The files lie in the folders of `package`. Its styles and scripts come
+    after those that all pages have, and the scripts read `data`.
     """
 
     still_folds = False  # where it shows no more than the page does at first

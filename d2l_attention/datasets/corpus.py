@@ -78,7 +78,7 @@ def load_tags(pairs):
     """The parts of speech (UPOS) of pairs of the shipped corpus.
 
     Args:
-        pairs: List of `(source, target)`, as `load_pairs` returns them.
+        pairs: As in `load_alignments`.
 
     Returns:
         For each pair, `(source tags, target tags)`, two lists of str.

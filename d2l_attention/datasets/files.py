@@ -1,12 +1,6 @@
 """Files of others: parallel text, plain, gzipped or zipped, or downloaded.
 
-First the pairs of a file, and where the file comes from. Then what that stands
-on, in sections: the lines of a text, in bounded memory; the cells of a line;
-the lines that are no pairs. At the end, what strikes a reader of the pairs.
-
-A file that cannot be used raises a `DataError`, which names
-the file and, where it can, the line. A download is written beside its place
-and renamed once its checksum is right, so an older file is never lost.
+A file that cannot be used raises a `DataError`.
 """
 
 from collections import Counter
@@ -44,21 +38,8 @@ def read_pairs(
     has more columns than most lines and `columns` is None. Empty lines are
     skipped. A terminal shows how far a large file has been read.
 
-    Args:
-        path: A text file, plain, gzipped or in a zip; `"download:NAME"`; or a
-            pair of files: line i of the second translates line i of the first.
-        max_bad_share: Float, share of unusable lines that is tolerated. They
-            are skipped, and a warning gives their numbers.
-        columns: Two positive ints, the columns of the source and the target,
-            counted from 1; None = the first two. Only of one file.
-        raw: Whether to return the text as people wrote it, with single
-            spaces.
-        reverse: Whether source and target change places, of one file or two.
-        spreadsheet: Whether to take away the quotes that a spreadsheet puts
-            around cells; a cell may then be broken over lines.
-
-    Returns:
-        List of `(source, target)`, normalized unless `raw`.
+    The options are those of `load_pairs`. What comes back is a list of
+    `(source, target)`, normalized unless `raw`.
 
     Raises:
         DataError: If the file cannot be read, holds more than 500 MB of text,
@@ -178,11 +159,7 @@ def named(path):
 
 
 def one_or_two(text):
-    """A path, or a list of two: `train.en,train.fr` are aligned files.
-
-    Raises:
-        ValueError: If there are more than two.
-    """
+    """A path, or a list of two: `train.en,train.fr` are aligned files."""
     if "," not in text or Path(text).exists():
         return text
     paths = [path.strip() for path in text.split(",")]
@@ -195,11 +172,7 @@ def one_or_two(text):
 
 
 def check_columns(columns, number=None):
-    """The columns of the source and the target; None = the first two.
-
-    Raises:
-        ValueError: If they are not two different ints from 1 to `number`.
-    """
+    """The columns of the source and the target; None = the first two."""
     if columns is None:
         return 1, 2
     highest = float("inf") if number is None else number
@@ -224,17 +197,9 @@ DOWNLOADS = {
 
 
 def download(name):
-    """Download a known corpus, unless it was downloaded before.
+    """The path of a corpus of `DOWNLOADS`, which is downloaded once.
 
-    Args:
-        name: One of `DOWNLOADS`.
-
-    Returns:
-        Path of the file.
-
-    Raises:
-        DataError: If the name is unknown, the server cannot be reached, or
-            the file has another checksum.
+    Only a file of the right checksum takes the place of an older one.
     """
     import pooch
     import requests
@@ -295,10 +260,6 @@ def read_lines(path):
     A line ends in `\\n` or `\\r\\n`, or in `\\r` where a file has no `\\n`. A
     `\\r` elsewhere is white space, and a warning gives the lines that hold it.
     A line of more than `MAX_LINE` characters is cut to one more than that.
-
-    Raises:
-        DataError: If the file is damaged, is not UTF-8, holds more than
-            `MAX_BYTES` of text, or mixes the ends of lines.
     """
     with path.open("rb") as file, _unpacked(file, path) as content:
         blocks = _blocks(file, content, path)
@@ -488,17 +449,10 @@ _QUOTED = re.compile('"([^"]|"")*"')
 
 
 def plain_rows(lines, path):
-    """The rows of a text, whose quotes are its own.
+    """Number, text and cells of each row of a text, whose quotes are its own.
 
     A warning counts the cells that a spreadsheet may have put into quotes,
     unless more cells hold quotes that no spreadsheet writes.
-
-    Args:
-        lines: Iterable of the number and the text of each line.
-        path: Names the file in the warning.
-
-    Yields:
-        Number, text and list of cells of each row.
     """
     quoted, others, example, opened = 0, 0, "", ""
     for number, line in lines:
@@ -528,16 +482,11 @@ def plain_rows(lines, path):
 
 
 def spreadsheet_rows(lines, path):
-    """The rows of a text as a spreadsheet writes it, without its quotes.
+    """Rows as a spreadsheet writes them, without its quotes.
 
-    Args:
-        lines: Iterable of the number and the text of each line.
-        path: As in `plain_rows`.
-
-    Yields:
-        Number of its first line, text and list of cells of each row. A line
-        that no spreadsheet writes has no cells; nor have those after it, up
-        to the end of its quote.
+    Each has the number of its first line, its text and its cells. A line that
+    no spreadsheet writes has no cells; nor have those after it, up to the end
+    of its quote.
     """
     of_row = []
 
@@ -568,16 +517,8 @@ SHOWN = 9  # lines that say what kind of file it is
 def _report_bad_lines(name, bad, num_good, max_bad_share, needed):
     """Warn of the unusable lines, or refuse the file if they are too many.
 
-    Args:
-        name: Str, names the file, or the two files.
-        bad: Dict of number → text of the unusable lines; later ones may have
-            an empty text.
-        num_good: Int, number of pairs.
-        max_bad_share: Float, share of unusable lines that is tolerated.
-        needed: Str, what a line needs to be a pair.
-
-    Raises:
-        DataError: If there is no line, or if too many are unusable.
+    `bad` has the text of each by its number; later ones may have an empty
+    text. `needed` says what a line needs to be a pair.
     """
     total = num_good + len(bad)
     if not total:
@@ -647,13 +588,9 @@ _SAMPLE = 10_000  # pairs that tell the two languages apart
 
 
 def look_at(pairs):
-    """What strikes a reader of pairs, and what to do about it.
+    """What strikes a reader of pairs, and what to do about it, as many str.
 
-    Args:
-        pairs: Dict of normalized pair to pair as people wrote it.
-
-    Yields:
-        A str for each thing.
+    `pairs` has each pair as people wrote it, by the normalized one.
     """
     first = next(iter(pairs.values()), ("", ""))
     if all(map(_is_name, first)):
@@ -693,12 +630,6 @@ def exchanged(pairs):
     stands. Where the words do not tell the columns apart, as in paraphrases,
     the list is empty, and so it is for five pairs or 0.1 % of the sample,
     which can be chance.
-
-    Args:
-        pairs: List of normalized pairs.
-
-    Returns:
-        List of pairs.
     """
     sample = pairs[:: max(1, len(pairs) // _SAMPLE)]
     sides = Counter(), Counter()  # how often a word stands on each

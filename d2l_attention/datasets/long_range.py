@@ -31,8 +31,8 @@ def draw_list_ops(
 
     Args:
         num_examples: Positive int, number N of expressions.
-        min_length: Positive int, length of the shortest expression in tokens.
-        max_length: Positive int, length T of the longest.
+        min_length, max_length: Positive ints, lengths in tokens of the
+            shortest expression and of the longest, T.
         seed: Int, seed of the draws.
         max_depth: Positive int, depth of the deepest element.
         max_args: Int of at least 2, length of the longest list.
@@ -123,10 +123,9 @@ def draw_retrieval(
             `num_names`.
         num_questions: Positive int, number Q of questions, at most
             `num_names`.
-        num_names: Positive int, number of names.
-        num_values: Positive int, number of values that a name can have.
-        num_fillers: Positive int, number of different fillers, which mean
-            nothing.
+        num_names, num_values: Positive ints, numbers of names, and of values
+            that a name can have.
+        num_fillers: Positive int, number of fillers, which mean nothing.
         seed: Int, seed of the draws.
 
     Returns:

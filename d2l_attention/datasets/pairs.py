@@ -68,10 +68,9 @@ def load_pairs(
         raw: Whether to return the text as people wrote it, in the same
             splits. Which pairs are long or equal is decided in normalized
             text.
-        reverse: Whether source and target change places, in the test file
-            too.
+        reverse: Whether source and target change places, in all files.
         spreadsheet: Whether to take away the quotes that a spreadsheet puts
-            around cells, as in `read_pairs`.
+            around cells; a cell may then be broken over lines.
         verbose: 1 prints what strikes a reader of the pairs, how many were
             read, how many were dropped and why, and how many each split has;
             0 prints nothing.
@@ -262,8 +261,7 @@ def load_translation(
     """Batches of ids for `fit`, and the vocabularies that made them.
 
     Args:
-        path: None for the shipped corpus; a tab-separated file (two columns
-            or more; plain, gzipped or zipped); or `"download:fra-eng"`.
+        path: As in `load_pairs`.
         max_length: Int, longest sentence in tokens, on either side. Sources
             are padded to this length, and targets to one more, for the start
             or end token. In the long test both are twice as long.

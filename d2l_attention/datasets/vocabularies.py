@@ -86,8 +86,7 @@ def pairs_to_ids(pairs, vectorizers, length):
     Args:
         pairs: List of `(source, target)`: tokens between spaces, or raw text
             for subwords.
-        vectorizers: Pair of `TextVectorization` or `SubwordVectorizer`, for
-            sources and targets.
+        vectorizers: Pair of them, as `make_vectorizers` returns it.
         length: Int, longest sentence; longer ones are cut.
 
     Returns:
@@ -182,14 +181,7 @@ class SubwordVectorizer:
 
     @classmethod
     def learn(cls, texts, vocab_size):
-        """Learn the pieces of texts.
-
-        Args:
-            texts: List of str.
-            vocab_size: Int, largest number of ids. 256 of them are bytes.
-
-        Returns:
-            `SubwordVectorizer`.
+        """Learn at most `vocab_size` pieces of texts; 256 of them are bytes.
 
         Raises:
             DataError: If `vocab_size` is too small for the characters.
@@ -234,7 +226,6 @@ class SubwordVectorizer:
         return cls(model.getvalue())
 
     def vocabulary_size(self):
-        """Number of ids."""
         return self._processor.get_piece_size()
 
     def get_vocabulary(self):
@@ -251,17 +242,10 @@ class SubwordVectorizer:
         return self._processor.decode_pieces(list(pieces))
 
     def words(self, pieces):
-        """Which pieces belong to one word.
+        """The number of each piece's word, and the list of the words.
 
         A word ends at a space. A punctuation mark is a word of its own, and
         so is a piece of Chinese or Japanese.
-
-        Args:
-            pieces: List of S str.
-
-        Returns:
-            List of S int, the number of each piece's word, and the list of
-            the words.
         """
         numbers, groups, before = [], [], ""
         for is_bytes, run in itertools.groupby(pieces, _is_byte):

@@ -37,9 +37,7 @@ def explore_kernel_regression(
             of the keys' range by default.
         start: Float, the query that is shown first, or one near it. The
             middle one by default.
-        still: Whether a notebook shows a heatmap of the first weights above
-            the page. It stays where pages in a notebook are taken out: on
-            GitHub, in print, and where the notebook is not trusted.
+        still: As in `explore_flash_attention`.
 
     Returns:
         An `Explorable`.

@@ -35,9 +35,7 @@ def explore_masked_softmax(
         key_tokens: List of S str, the names of the columns.
         query: Int, the row to bet on. By default the first that may attend
             to two keys.
-        still: Whether a notebook shows a heatmap of the first weights above
-            the page. It stays where pages in a notebook are taken out: on
-            GitHub, in print, and where the notebook is not trusted.
+        still: As in `explore_flash_attention`.
 
     Returns:
         An `Explorable`.

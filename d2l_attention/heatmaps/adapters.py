@@ -90,13 +90,8 @@ _WEIGHTLESS = (
 def on_the_path(adapter, change):
     """The adapter whose recorded weights are those the output comes from.
 
-    Args:
-        adapter: An adapter that `adapter_of` gives.
-        change: Function of weights, which gives what to use in their place.
-
-    Returns:
-        Adapter. Softmaxes of Keras are changed where they are heard, by
-        `Run`, and not here.
+    `change` gives what to use in their place. Softmaxes of Keras are changed
+    where they are heard, by `Run`, and not here.
     """
     if adapter is _by_scores:  # and no longer the fused operation
         return _by_scores_alone

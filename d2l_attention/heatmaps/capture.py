@@ -196,9 +196,6 @@ class AttentionRecorder(keras.callbacks.Callback):
         layers: A list of paths of layers, or a pattern like `"encoder/*"`.
             All layers by default.
         every: Positive int, epochs from one frame to the next.
-
-    Raises:
-        ValueError: If `every` is not positive.
     """
 
     def __init__(self, inputs, *, layers=None, every=1):
@@ -240,11 +237,8 @@ class Run:
 
     Stand-ins take the place of some methods while the model runs. They call
     the methods, so the model computes what it always does, and note what they
-    see.
-
-    Attributes:
-        records: List of (path, weights) in the order of the calls.
-        changed: List of (path, weights) that `change` gave.
+    see: `records` are the (path, weights) in the order of the calls, `changed`
+    those that `change` gave.
     """
 
     def __init__(self, model, layers=None, change=None):
@@ -490,16 +484,13 @@ _SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)
 
 
 def _name_layers(model):
-    """The layers in a model, at any depth, by the names on the way to them.
+    """Dict of the layers in a model, at any depth, by their paths.
 
     A layer is told from another by identity: two submodels that each hold a
     layer `attention` give `encoder/attention` and `decoder/attention`. Where
     parts of one layer share a name, the second is called `name:2`. A layer
     that is reached on several ways has the shortest of their names. The
     model itself has its name, or `name:0` if a part of it has that.
-
-    Returns:
-        Dict of path to layer.
     """
     paths = {id(model): model.name}
     layers = {}
@@ -569,17 +560,10 @@ def _array(tensor):
 def _join_steps(rows, num_steps, go_backwards):
     """The weights of the steps of a recurrent layer, as few maps.
 
-    Keras runs the first step once more, before the others, where it asks a
-    step for its dtype.
-
-    Args:
-        rows: List of weights `(B, H, T, S)`, in the order of the calls.
-        num_steps: Int, steps of the layer.
-        go_backwards: Whether the last step came first.
-
-    Returns:
-        List of weights: one map for each call within a step, a row for each
-        step, in the order of the inputs; or the rows, if they are not that.
+    There is one map for each call within a step, with a row for each step in
+    the order of the inputs; or the rows come back, if they are not that. Keras
+    runs the first step once more, before the others, where it asks a step for
+    its dtype.
     """
     calls, rest = divmod(len(rows), num_steps + 1)  # calls in a step
     if rest:

@@ -191,8 +191,7 @@ def describe_attention(
 
     Args:
         weights: Float array `(T, S)`.
-        query_tokens: List of T str.
-        key_tokens: List of S str.
+        query_tokens, key_tokens: Lists of T str and of S str.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend.
         top: Int, number of the largest weights to name.
 

@@ -28,8 +28,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
         *args: Inputs of the model, as it is called.
         chosen_output: Function of the outputs that gives a number for each
             example, `(B,)`, such as `lambda logits: logits[:, 3]`.
-        layers: A list of paths of layers, or a pattern like `"encoder/*"`.
-            All layers by default.
+        layers: As in `get_attention_weights`.
         **kwargs: Other arguments of the call.
 
     Returns:
@@ -154,9 +153,8 @@ def gradient_rollout(weights, gradients):
     for self-attention.
 
     Args:
-        weights: Mapping or sequence of the layers of one encoder, first to
-            last, each a float array `(…, H, T, T)`.
-        gradients: The same of the gradients.
+        weights, gradients: Mappings or sequences of the layers of one encoder,
+            first to last, each a float array `(…, H, T, T)`.
 
     Returns:
         Float array `(L, …, T, T)`, the rollout after each of the L layers.

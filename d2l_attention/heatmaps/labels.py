@@ -1,8 +1,7 @@
 """Tokens as the labels of an axis, in any script.
 
-matplotlib draws a box for each character that no font of a label has. The
-functions here look for an installed font that has it. If there is none, they
-say once for each script what to install.
+matplotlib draws a box for each character that no font of a label has. So an
+installed font is looked for, and named once for each script if it is missing.
 """
 
 import functools
@@ -45,7 +44,6 @@ def label_axis(axis, tokens, size, name, max_ticks):
 
 
 def longest_label(tokens):
-    """The number of characters of the longest label."""
     tokens = () if tokens is None else tokens
     return max((len(_short(readable(token))) for token in tokens), default=0)
 
@@ -141,10 +139,7 @@ def right_to_left(tokens):
 
 
 def _direction(token):
-    """Direction of the first letter that has one: `"L"`, `"R"` or `"AL"`.
-
-    `"AL"` is Arabic; a token without such a letter has `""`.
-    """
+    """Direction of the first letter that has one: "L", "R", "AL", else ""."""
     for char in token:
         direction = unicodedata.bidirectional(char)
         if direction in ("L", "R", "AL"):
@@ -201,19 +196,6 @@ _reported = set()
 
 
 def families_for(texts, family=None):
-    """The font families that together draw all characters of some texts.
-
-    Args:
-        texts: Iterable of str.
-        family: List of str, the families to begin with; those of
-            `matplotlib.rcParams` by default.
-
-    Returns:
-        List of str.
-
-    Warns:
-        UserWarning: Once for each script that no installed font can draw.
-    """
     family = list(family or matplotlib.rcParams["font.family"])
     for script, characters in _lacking("".join(texts), family).items():
         while missing := characters - _drawn_by(family):

@@ -1,20 +1,16 @@
 """The colours of the course: one for each model and mechanism.
 
-A model or a mechanism has the same colour in every chapter:
-
     axes.plot(lengths, seconds, color=PALETTE["performer"])
 
-The names are those that the chapters write beside the lines. Each colour has
-at least 3 : 1 against white paper, the contrast that WCAG 2.2 asks of graphics
-(success criterion 1.4.11). Most are those of Paul Tol (2021, "muted") and of
-Okabe and Ito (2008) that have this contrast.
+Each colour has at least 3 : 1 against white paper, the contrast that WCAG 2.2
+asks of graphics (success criterion 1.4.11). Most are those of Paul Tol (2021,
+"muted") and of Okabe and Ito (2008) that have this contrast.
 
 Names that are drawn together stand in one group of `GROUPS`. Readers with any
 kind of colour blindness can tell the colours of a group apart; so can readers
 of a print in shades of grey if the lines also have markers or dashes of their
-own, which every figure should give them. Two groups share some colours, and
-are not drawn together. A variant has the colour of its mechanism and other
-dashes.
+own. Two groups share some colours, and are not drawn together. A variant has
+the colour of its mechanism and other dashes.
 """
 
 import base64
@@ -71,17 +67,7 @@ PALETTE = {
 
 
 def contrast(colour, other):
-    """The contrast of two colours, from 1 to 21.
-
-    Source: WCAG 2.2, "contrast ratio".
-
-    Args:
-        colour: A colour as matplotlib reads it.
-        other: Another one.
-
-    Returns:
-        Float, the ratio of their relative luminances, each plus 0.05.
-    """
+    """The contrast of two colours, from 1 to 21, by WCAG 2.2."""
     dark, light = sorted((_luminance(colour), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 

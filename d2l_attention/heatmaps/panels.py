@@ -43,10 +43,8 @@ def plot_attention_grid(
     Args:
         weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
             layer path to such an array.
-        query_tokens: List of str, the tokens of the rows. Rows after the
-            last token (padding) are left out.
-        key_tokens: List of str, the tokens of the columns. Columns after the
-            last token are left out.
+        query_tokens, key_tokens: Lists of str, the tokens of the rows and of
+            the columns. Those after the last token (padding) are left out.
         tokens: Dict of layer path to a pair of lists (query tokens, key
             tokens), for layers with tokens of their own. Other layers take
             `query_tokens` and `key_tokens`.
@@ -57,15 +55,10 @@ def plot_attention_grid(
         mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
             dict of path to one.
         figsize: Size of one panel, in inches.
-        cmap: Name of a matplotlib colour map; the course's by default.
-        vmin: Float, lower end of the colour scale.
-        vmax: Float, upper end; defaults to the largest weight shown.
+        cmap, vmin, vmax, fmt, rtl: As in `plot_attention`.
         max_ticks: Int, most labels on an axis; by default as many as fit.
         annotate: Whether to write the weights into the cells, or "auto", as
             in `plot_attention`.
-        fmt: Str, the format of these weights.
-        rtl: Whether keys run from right to left, and queries are labelled on
-            the right; "auto" decides by the script of the tokens.
 
     Returns:
         The `matplotlib.figure.Figure`.
@@ -122,15 +115,13 @@ def animate_attention(
             list of mappings of layer path to an array `(H, T, S)` or
             `(B, H, T, S)`, as `AttentionRecorder.frames`, each shown as a
             grid of all layers and heads.
-        query_tokens: List of T str, from top to bottom.
-        key_tokens: List of S str, from left to right.
+        query_tokens, key_tokens: Lists of T str and of S str.
         titles: List of str, one for each frame.
         interval: Float, milliseconds from one frame to the next.
-        vmin: Float, lower end of the colour scale.
-        vmax: Float, upper end; defaults to the largest weight of all frames.
+        vmin, vmax: Floats, ends of the colour scale; from 0 to the largest
+            weight of all frames by default.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend; for
             mappings also a dict of path to one.
-        fmt: Str, the format of the weights in the cells.
         **options: Other arguments of `plot_attention`; for mappings, of
             `plot_attention_grid`. `annotate` is False by default.
 
@@ -280,17 +271,10 @@ def _draw_grid(
     max_ticks=None,
     rtl="auto",
 ):
-    """Draw all maps under one colour scale.
+    """Draw the `shown` maps of a grid under one colour scale, that of `every`.
 
-    Args:
-        grid: What `select_maps` returns.
-        shown: Dict of path to the masked array `(H, T, S)` to draw.
-        every: List of the masked arrays that the colour scale is for.
-        **: The arguments of `plot_attention_grid`.
-
-    Returns:
-        Three: a figure; a dict of path and column to an image; the most cells
-        on a side of an image.
+    What comes back are the figure, a dict of path and column to an image, and
+    the most cells on a side of an image.
     """
     columns = max(map(len, shown.values()))
     if figsize is None:

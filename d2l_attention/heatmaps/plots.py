@@ -51,17 +51,12 @@ def show_heatmaps(
 
     Args:
         matrices: Float array `(rows, columns, T, S)`.
-        xlabel: Str, label below the bottom row; usually the keys.
-        ylabel: Str, label left of the first column; usually the queries.
+        xlabel, ylabel: Str, labels below the bottom row, usually the keys, and
+            left of the first column, usually the queries.
         titles: List of str, one for each column.
         figsize: Size of one panel, in inches.
-        cmap: Name of a matplotlib colour map; the course's by default.
-        vmin: Float, lower end of the scale.
-        vmax: Float, upper end; defaults to the largest finite entry.
         mask: Bool array that broadcasts to `matrices`, True = may attend.
-        annotate: Whether to write the entries into the cells; "auto" does so
-            for at most 8 by 8 cells that have room for it.
-        fmt: Str, the format of these entries; two decimals by default.
+        cmap, vmin, vmax, annotate, fmt: As in `plot_attention`.
         label: Str, what the colours stand for.
 
     Returns:
@@ -135,13 +130,13 @@ def plot_attention(
 
     Args:
         weights: Float array `(T, S)`.
-        query_tokens: List of T str, from top to bottom.
-        key_tokens: List of S str, from left to right.
+        query_tokens, key_tokens: Lists of T str, from top to bottom, and of S
+            str, from left to right.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend.
         ax: Axes to draw on; new ones by default.
         cmap: Name of a matplotlib colour map; the course's by default.
-        vmin: Float, lower end of the colour scale.
-        vmax: Float, upper end; defaults to the largest weight.
+        vmin, vmax: Floats, ends of the colour scale; from 0 to the largest
+            weight by default.
         max_ticks: Int, most labels on an axis; longer ones are thinned.
         max_cells: Int, most cells drawn on a side.
         colorbar: Whether to draw a colour bar. Weights that are all 0 or 1
@@ -210,8 +205,7 @@ def plot_entropy(
         normalize: Whether 1 stands for equal weights on all keys that may be
             attended; otherwise the unit is nats.
         annotate: Whether to write the numbers into the cells.
-        ax: Axes to draw on; new ones by default.
-        cmap: Name of a matplotlib colour map; the course's by default.
+        ax, cmap: As in `plot_attention`.
 
     Returns:
         The `matplotlib.axes.Axes`.
@@ -265,8 +259,7 @@ def plot_alignment(
             token (padding) are left out.
         query_tokens: List of str, the target token that each row predicts.
         key_tokens: List of str, the source tokens of the columns.
-        sure: Iterable of `(source position, target position)`.
-        possible: Iterable of `(source position, target position)`.
+        sure, possible: Iterables of `(source position, target position)`.
         ax: Axes to draw on; new ones by default.
 
     Returns:
@@ -328,8 +321,7 @@ def plot_learning_curves(curves, rate=None, *, xlabel="step", ylabel="loss"):
         curves: Dict of name to `(steps, values)`, two sequences of N numbers;
             up to four curves, the loss of the training first.
         rate: `(steps, values)` of the learning rate; None draws no panel.
-        xlabel: Str, what the horizontal axis counts.
-        ylabel: Str, what the curves show.
+        xlabel, ylabel: Str, what the axes count and show.
 
     Returns:
         The `matplotlib.axes.Axes` of the losses.
@@ -476,10 +468,7 @@ def turn(ax, query_tokens, key_tokens, rtl):
 
 
 def pool(weights, most):
-    """The largest weight of each block, at most `most` blocks on a side.
-
-    Also returns the rows and columns of a block.
-    """
+    """The largest weight of each of `most` blocks a side, and their size."""
     rows, columns = weights.shape
     high, wide = -(-rows // most), -(-columns // most)
     if high == wide == 1:
@@ -496,11 +485,7 @@ def pool(weights, most):
 
 
 def number_format(weights, annotate, fmt):
-    """The format of the numbers in the cells; None if they have none.
-
-    Raises:
-        ValueError: If `annotate` is not True, False or "auto".
-    """
+    """The format of the numbers in the cells; None if they have none."""
     if annotate not in (True, False, "auto"):
         raise ValueError(
             f'`annotate` must be True, False or "auto". Received: {annotate!r}.'
@@ -512,11 +497,7 @@ def number_format(weights, annotate, fmt):
 
 
 def number_cells(image, weights, fmt, annotate):
-    """Write each weight into its cell, in place of earlier numbers.
-
-    Returns:
-        List of the texts; empty if `fmt` is None.
-    """
+    """Write each weight into its cell, in place of earlier numbers."""
     ax = image.axes
     for text in [text for text in ax.texts if isinstance(text, _Number)]:
         text.remove()
@@ -571,8 +552,8 @@ class _Number(Text):
 def _frame_cell(ax, t, s, look):
     """A frame that stands out from every colour of the map.
 
-    The white line lies inside a broader black one, and each colour has 3 : 1
-    against one of the two. The white line is "solid" or "dotted".
+    A "solid" or "dotted" white line lies inside a broader black one, and each
+    colour has 3 : 1 against one of the two.
     """
     ax.add_patch(
         Rectangle(

@@ -7,18 +7,7 @@ import numpy as np
 
 
 def select_layers(paths, layers=None):
-    """The paths that `layers` names or matches.
-
-    Args:
-        paths: Iterable of str.
-        layers: List of paths, one pattern with `*`, or None for all.
-
-    Returns:
-        List of str.
-
-    Raises:
-        ValueError: If a named path is missing, or no path fits the pattern.
-    """
+    """The paths that a list names or a pattern with `*` matches; None = all."""
     paths = list(paths)
     if layers is None:
         return paths
@@ -46,9 +35,8 @@ def select_maps(
 ):
     """The maps that a function for several maps shows, from its arguments.
 
-    Returns:
-        Dict of path to `(matrices (H, T, S), query tokens, key tokens)`. If
-        `weights` is an array and not a mapping, its path is `""`.
+    A path has `(matrices (H, T, S), query tokens, key tokens)`. The path of an
+    array is `""`.
     """
     if not hasattr(weights, "items"):
         weights = {"": weights}

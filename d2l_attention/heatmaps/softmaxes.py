@@ -1,7 +1,6 @@
 """The softmaxes of Keras, heard as they run, and what their axes are.
 
-This serves layers that no adapter reads: the axes of a softmax are guessed
-from the inputs of its layer.
+The axes of a softmax are guessed from the inputs of its layer.
 """
 
 import contextlib
@@ -146,11 +145,7 @@ def to_map(layer, weights, inputs):
 
 
 def to_heads(weights):
-    """Weights `(B, H, T, S)` of a softmax of any number of head axes.
-
-    Without a head axis there is one head. Heads that share keys come as
-    `(B, G, H / G, T, S)`.
-    """
+    """Weights `(B, H, T, S)` of a softmax of any number of head axes."""
     batch, *heads, t, s = ops.shape(weights)
     return ops.reshape(weights, (batch, math.prod(heads), t, s))
 
@@ -170,23 +165,14 @@ def _unfold(layer, weights, sizes):
 
 
 class _Sizes(NamedTuple):
-    """Sizes of the tensors of a call, as far as they are known.
+    """Sizes of the tensors of a call, as far as they are known."""
 
-    Attributes:
-        lengths: Set of numbers of positions.
-        joined: Set of numbers of positions of two tensors, one after the other.
-        features: Set of numbers of features.
-        batches: Set of sizes of the first axis.
-        batch: That of the first tensor.
-        have_no_batch: Whether all may be `(positions, features)`.
-    """
-
-    lengths: set
-    joined: set
+    lengths: set  # numbers of positions
+    joined: set  # positions of two tensors, one after the other
     features: set
-    batches: set
-    batch: int | None
-    have_no_batch: bool
+    batches: set  # sizes of the first axis
+    batch: int | None  # that of the first tensor
+    have_no_batch: bool  # all may be (positions, features)
 
     def hold(self, size):
         """Whether a size, if it is known, can be one of positions."""

@@ -48,10 +48,9 @@ def alignment_error_rate(sure, possible, hypothesis):
     Source: Och and Ney (2003), section 6.
 
     Args:
-        sure: List of sets of links, one set for each sentence.
+        sure, hypothesis: Lists of sets of links, one set for each sentence.
         possible: List of sets of links that are allowed but not required, or
             None if there are none.
-        hypothesis: List of sets of links, one set for each sentence.
 
     Returns:
         Float in [0, 1]; 0 = every sure link is found, and no wrong one.
@@ -149,7 +148,7 @@ def attention_distance(weights, *, mask=None):
 
     Args:
         weights: Float array `(…, T, T)` of self-attention whose rows sum to 1.
-        mask: Bool array that broadcasts to `weights`, True = may attend.
+        mask: As in `attention_entropy`.
 
     Returns:
         Float array `(…, T)`, NaN for queries that attend to nothing.

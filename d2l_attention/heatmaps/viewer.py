@@ -1,7 +1,7 @@
 """A page to explore attention: it works offline, also in a notebook.
 
-Tokens enter the page as text, never as markup or script. What the page does
-stands in the folder `page`, in files of HTML, CSS and JavaScript.
+What the page does stands in the folder `page`. Tokens enter it as text, never
+as markup or script.
 """
 
 import base64
@@ -61,21 +61,8 @@ def view_attention(
     page says which. Cells that may not be attended are hatched.
 
     Args:
-        weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
-            layer path to such an array.
-        query_tokens: List of str, the tokens of the rows. Rows after the
-            last token (padding) are left out.
-        key_tokens: List of str, the tokens of the columns. Columns after the
-            last token are left out.
-        tokens: Dict of layer path to a pair of lists (query tokens, key
-            tokens), for layers with tokens of their own. Other layers take
-            `query_tokens` and `key_tokens`.
-        layers: A list of paths of a mapping, or a pattern like
-            `"decoder/*/cross_attention"`. All layers by default.
-        heads: List of int; all heads by default.
-        sample: Int, which sentence of the batch.
-        mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
-            dict of path to one.
+        weights, query_tokens, key_tokens, tokens, layers, heads, sample, mask:
+            As in `plot_attention_grid`.
         layer: Str, path of the layer that is shown first.
         head: Int, number of the head that is shown first, or `"mean"`.
         view: `"overview"`, `"map"` or `"lines"`, the view that is shown
@@ -286,14 +273,7 @@ _COARSE = (254, 127, 63, 48)  # levels of 8 bits; fewer levels deflate better
 
 
 def _packed_size(maps):
-    """The most characters that the weights of `maps` can take.
-
-    Args:
-        maps: Dict of path to an array `(H, T, S)`.
-
-    Returns:
-        Int.
-    """
+    """The most characters that the weights of `maps` can take."""
     return sum(
         matrices.size * (2 if _is_small(matrices) else 1) * 4 // 3
         for matrices in maps.values()
@@ -304,16 +284,8 @@ def _pack_weights(maps, most):
     """Deflate all layers, coarser where the page would become too long.
 
     The lines of a causal map fade with the number of keys, so a long layer
-    is measured by the largest weight of each row, not by the largest of all.
-
-    Args:
-        maps: Dict of path to a masked array `(H, T, S)`; masked cells have no
-            weight.
-        most: Float, the largest weight of all maps.
-
-    Returns:
-        Dict of path to a dict for the page: `levels`, `weights` and, for long
-        layers, `peaks`, the largest weight of each row.
+    is measured by `peaks`, the largest weight of each row, not by `most`, the
+    largest of all. Masked cells of `(H, T, S)` have no weight.
     """
     packed = {
         path: _pack_small(matrices, most)

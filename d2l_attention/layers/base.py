@@ -97,8 +97,8 @@ class AttentionLayer(QueryLayer):
             such as that of `Embedding(mask_zero=True)`.
         use_causal_mask: If True, query t sees only the keys s ≤ t + S − T.
         return_attention_scores: If True, also return the weights, as they
-            were before dropout. (Keras chose the name; the
-            weights after the softmax are meant.)
+            were before dropout. (Keras chose the name; the weights after the
+            softmax are meant.)
         training: Whether dropout is active.
 
     Returns:
@@ -107,7 +107,8 @@ class AttentionLayer(QueryLayer):
         with nothing to attend to has weights 0 and output 0.
 
     Raises:
-        ValueError: If shapes do not match, or a mask is not boolean.
+        ValueError: If a size or rate is not as described, shapes do not
+            match, or a mask is not boolean.
     """
 
     num_heads = None  # H, in layers with heads

@@ -35,12 +35,6 @@ class PositionWiseFFN(keras.Layer):
     Call arguments:
         x: Float tensor `(..., D)`.
 
-    Returns:
-        Float tensor `(..., output_dim)`.
-
-    Raises:
-        ValueError: If a size is not positive.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import PositionWiseFFN
@@ -107,13 +101,6 @@ class AddNorm(keras.Layer):
     Call arguments:
         x, y: Float tensors of one shape `(..., D)`: what goes in, and what
             the sublayer made of it.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(..., D)`.
-
-    Raises:
-        ValueError: If x and y differ in shape, or `dropout` is outside [0, 1).
 
     Example:
         >>> import numpy as np
@@ -159,19 +146,7 @@ def _check_same_shape(x, y):
 class TransformerBlock(QueryLayer):
     """Self-attention, the position-wise net, and the residuals around them.
 
-    Args:
-        dim: Positive int, features D of input and output.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise net.
-        num_kv_heads: Positive int, G heads of keys and values that the query
-            heads share; divides `num_heads`. None = `num_heads`.
-        dropout: Float in [0, 1), rate of dropout on weights and residuals.
-        activation: Name or function of the net's activation.
-        use_bias: Whether attention's projections have biases. The net always
-            has b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual.
-        epsilon: Float of the layer normalization.
+    `TransformerEncoderBlock` describes the arguments.
     """
 
     def __init__(
@@ -206,7 +181,6 @@ class TransformerBlock(QueryLayer):
         self.add_sublayers()
 
     def add_sublayers(self):
-        """Make what the block consists of."""
         self.self_attention = self.make_attention("self_attention")
         self.ffn = PositionWiseFFN(
             self.ffn_dim,
@@ -313,10 +287,7 @@ class TransformerBlock(QueryLayer):
 
 
 class SelfAttentionBlock(TransformerBlock):
-    """Self-attention, then the position-wise net: no other source.
-
-    y = norm(x + self_attention(x)),  output = norm(y + FFN(y))
-    """
+    """Self-attention, then the position-wise net: no other source."""
 
     def attend_and_transform(
         self, query, masks, use_causal_mask, return_attention_scores, training
@@ -364,36 +335,19 @@ class TransformerEncoderBlock(SelfAttentionBlock):
             has b₁ and b₂.
         normalize_first: Whether each sublayer reads a normalized input,
             instead of normalizing after each residual.
-        epsilon: Float of the layer normalization.
+        epsilon: Float, added to the variance of the layer normalization.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
-            `(B, H, T, T)`; True = may attend.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether no token sees a later one.
-        return_attention_scores: If True, also return the weights.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, D)`, and if asked the weights `(B, H, T, T)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
-            outside [0, 1), or shapes do not match.
+    Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
+    values.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import TransformerEncoderBlock
         >>> block = TransformerEncoderBlock(dim=4, num_heads=2, ffn_dim=8)
         >>> x, tokens = np.ones((1, 3, 4)), np.array([[True, True, False]])
-        >>> output, weights = block(
-        ...     x, key_mask=tokens, return_attention_scores=True
-        ... )
-        >>> tuple(output.shape), np.array(weights)[0, 0, 0].round(2).tolist()
-        ((1, 3, 4), [0.5, 0.5, 0.0])
+        >>> _, weights = block(x, key_mask=tokens, return_attention_scores=True)
+        >>> np.array(weights)[0, 0, 0].round(2).tolist()
+        [0.5, 0.5, 0.0]
     """
 
     def call(
@@ -433,41 +387,22 @@ class TransformerDecoderBlock(TransformerBlock):
     arXiv:2002.04745.
 
     Args:
-        dim: Positive int, features D of input and output.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise net.
-        num_kv_heads: Positive int, G heads of keys and values that the query
-            heads share; divides `num_heads`. None = `num_heads`.
-        dropout: Float in [0, 1), rate of dropout on weights and residuals.
-        activation: Name or function of the net's activation.
-        use_bias: Whether attention's projections have biases. The net always
-            has b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual.
-        epsilon: Float of the layer normalization.
+        dim, num_heads, ffn_dim, num_kv_heads: As in `TransformerEncoderBlock`.
+        dropout, activation, use_bias, normalize_first, epsilon: As there.
 
     Call arguments:
         query: Float tensor `(B, T, D)`, the target so far.
         key: Float tensor `(B, S, D')`, the encoder's output.
-        attention_mask: Bool tensor over target and target, `(T, T)`,
-            `(B, 1, T)`, `(B, T, T)` or `(B, H, T, T)`. The causal mask is
+        attention_mask: Bool tensor over target and target. The causal mask is
             always on; there is no `use_causal_mask`.
-        cross_attention_mask: Bool tensor over target and source, `(T, S)`,
-            `(B, 1, S)` or `(B, T, S)`.
+        cross_attention_mask: Bool tensor over target and source.
         query_mask: Bool tensor `(B, T)`, True at target tokens.
-        key_mask: Bool tensor `(B, S)`, True at source tokens. Keras fills
-            both from implicit masks.
-        return_attention_scores: If True, also return the weights.
-        training: Whether dropout is active.
+        key_mask: Bool tensor `(B, S)`, True at source tokens.
+        return_attention_scores, training: As in `AttentionLayer`.
 
     Returns:
         Float tensor `(B, T, D)`, and if asked a dict of `"self_attention"`
         `(B, H, T, T)` and `"cross_attention"` `(B, H, T, S)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
-            outside [0, 1), or shapes do not match.
 
     Example:
         >>> import numpy as np
@@ -500,15 +435,8 @@ class TransformerDecoderBlock(TransformerBlock):
     def step(self, x, positions, cache, memory, key_mask=None):
         """Process tokens `(B, T, D)` at `positions` `(B, T)`.
 
-        Args:
-            x: Float tensor `(B, T, D)`.
-            positions: Int tensor `(B, T)`.
-            cache: As `make_cache` gives it, or a step before.
-            memory: As `memorize` gives it.
-            key_mask: Bool tensor `(B, S)`, True at source tokens.
-
-        Returns:
-            Float tensor `(B, T, D)`, and the cache with the new tokens.
+        The cache is that of `make_cache` or of the step before, the memory
+        that of `memorize`. What comes back is `(B, T, D)`, and the new cache.
         """
         x, cache = self.attend_with_cache(x, positions, cache)
         mask = merge_masks(None, key_mask)  # (B, 1, S)
@@ -595,35 +523,11 @@ class CausalBlock(SelfAttentionBlock):
     section 5.
 
     Args:
-        dim: Positive int, features D of input and output.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise net.
-        num_kv_heads: Positive int, G heads of keys and values that the query
-            heads share; divides `num_heads`. None = `num_heads`.
-        dropout: Float in [0, 1), rate of dropout on weights and residuals.
-        activation: Name or function of the net's activation.
-        use_bias: Whether attention's projections have biases. The net always
-            has b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual.
-        epsilon: Float of the layer normalization.
+        dim, num_heads, ffn_dim, num_kv_heads: As in `TransformerEncoderBlock`.
+        dropout, activation, use_bias, normalize_first, epsilon: As there.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
-            `(B, H, T, T)`; the causal mask comes on top.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        return_attention_scores: If True, also return the weights.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, D)`, and if asked the weights `(B, H, T, T)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
-            outside [0, 1), or shapes do not match.
+    Unlike `TransformerEncoderBlock`, there is no `use_causal_mask`: the causal
+    mask is always on.
 
     Example:
         >>> import numpy as np
@@ -659,8 +563,7 @@ class CausalBlock(SelfAttentionBlock):
     def step(self, x, positions, cache):
         """Process tokens `(B, T, D)` at `positions` `(B, T)`.
 
-        Returns:
-            Float tensor `(B, T, D)`, and the cache with the new tokens.
+        What comes back is `(B, T, D)`, and the cache with the new tokens.
         """
         x, cache = self.attend_with_cache(x, positions, cache)
         return self.transform(x), cache

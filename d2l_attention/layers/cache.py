@@ -26,15 +26,6 @@ def write_cache(cache, positions, key, value):
 
     Without a table, each row is one block of `max_length` slots, and the slot
     is b max_length + p. A position beyond the last slot writes over another.
-
-    Args:
-        cache: Dict of `"key"`, `"value"` and, if paged, `"block_table"`.
-        positions: Int tensor `(B, T)`.
-        key: Float tensor `(B, T, G, K)`.
-        value: Float tensor `(B, T, G, V)`.
-
-    Returns:
-        A dict like `cache`.
     """
     slots_per_block = cache["key"].shape[1]
     positions = ops.cast(positions, "int32")
@@ -76,16 +67,8 @@ def read_cache(cache):
 def attend_with_cache(attention, x, positions, cache):
     """Self-attention of new tokens to themselves and to what the cache holds.
 
-    A token at position p attends to the positions up to p.
-
-    Args:
-        attention: Built `MultiHeadAttention`, or one whose heads share keys.
-        x: Float tensor `(B, T, D)`, the new tokens.
-        positions: Int tensor `(B, T)`, where they stand.
-        cache: Dict; see `write_cache`.
-
-    Returns:
-        Float tensor `(B, T, D)`, and the cache with the new tokens.
+    A token at position p of `positions` `(B, T)` attends to those up to p.
+    What comes back is `(B, T, D)`, and the cache with the new tokens.
     """
     query = attention.project_query(x)  # (B, T, H, K)
     key, value = attention.project_key(x), attention.project_value(x)

@@ -43,8 +43,6 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
         >>> import numpy as np
         >>> from d2l_attention import mean_context
         >>> x = np.array([[[1.0], [3.0], [5.0]]])
-        >>> np.array(mean_context(x)).tolist()
-        [[[3.0], [3.0], [3.0]]]
         >>> np.array(mean_context(x, use_causal_mask=True)).tolist()
         [[[1.0], [2.0], [3.0]]]
     """
@@ -67,15 +65,13 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
 
         c_t = mean of x_s over segments[s] = segments[t]
 
-    Document 004, section 9, has three levels: tokens, sentences and
-    paragraphs. Compute a context for each level, and join the contexts along
-    the last axis.
+    Document 004, section 9, has contexts of tokens, sentences and paragraphs.
+    Join them along the last axis.
 
     Args:
         x: Float tensor `(B, T, D)`.
         segments: Int tensor `(B, T)`, the number of each token's segment.
-        key_mask: Bool tensor `(B, T)`, True = counts.
-        use_causal_mask: Whether the mean at t leaves out the tokens after t.
+        key_mask, use_causal_mask: As in `mean_context`.
 
     Returns:
         Float tensor `(B, T, D)`; zeros where no token counts.
@@ -112,17 +108,12 @@ class ContextGate(keras.Layer):
 
     Source: Yang et al. (2019), arXiv:1902.05766, equations 5 and 6.
 
-    The layer takes no arguments of its own.
-
     Call arguments:
         x: Float tensor `(B, T, H, K)`, projected queries or keys.
         context: Float tensor `(B, T, C)`.
 
     Returns:
         Float tensor `(B, T, H, K)`, and the gate λ `(B, T, H)`.
-
-    Raises:
-        ValueError: If x does not have four axes, or the context three.
 
     Example:
         >>> import numpy as np
@@ -179,36 +170,17 @@ class ContextAttention(MultiHeadAttention):
     whose formula has shapes that do not fit together.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
+        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
+
+    Unlike `AttentionLayer`, the queries are the keys and values, and the
+    context is given by name.
 
     Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        context: Float tensor `(B, T, C)`.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
-            `(B, H, T, T)`; True = may attend.
-        query_mask, key_mask, context_mask, mask: Bool tensors `(B, T)`, True
-            at tokens; Keras fills them from implicit masks.
-        use_causal_mask: Whether each token attends only to itself and to
-            earlier tokens. The context is not masked: a causal model needs a
-            context in which no token knows a later one.
-        return_attention_scores: If True, also return the weights, as they
-            were before dropout.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
-        also the weights `(B, H, T, T)`.
-
-    Raises:
-        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
-            the context does not have one row for each token.
+        context: Float tensor `(B, T, C)`, a row for each token.
+        context_mask: Bool tensor `(B, T)`, which masks the keys of the tokens.
+        use_causal_mask: It masks attention, not the context: a causal model
+            needs a context in which no token knows a later one.
 
     Example:
         >>> import numpy as np
@@ -260,7 +232,6 @@ class ContextAttention(MultiHeadAttention):
         return (output, weights) if return_attention_scores else output
 
     def attend(self, query, key, value, mask=None, *, context, **mode):
-        """Output and weights for projected queries, keys and values."""
         query, _ = self.query_gate(query, context)  # (B, T, H, K)
         key, _ = self.key_gate(key, context)  # (B, T, H, K)
         return super().attend(query, key, value, mask, **mode)
@@ -300,34 +271,11 @@ class GlobalContextAttention(ContextAttention):
     section 9.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
+        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
-            `(B, H, T, T)`; True = may attend.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether each token sees only itself and earlier
-            tokens, both in its context and in attention.
-        return_attention_scores: If True, also return the weights, as they
-            were before dropout.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
-        also the weights `(B, H, T, T)`.
-
-    Raises:
-        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
-            shapes do not match.
+    Unlike `ContextAttention`, it takes no context, and `use_causal_mask` masks
+    the context too.
 
     Example:
         >>> import numpy as np
@@ -383,44 +331,18 @@ class DynamicContextAttention(ContextAttention):
     the gates.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
+        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
-            `(B, H, T, T)`; True = may attend.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether each token attends only to itself and to
-            earlier tokens.
-        return_attention_scores: If True, also return the weights, as they
-            were before dropout.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`; with `return_attention_scores`,
-        also the weights `(B, H, T, T)`.
-
-    Raises:
-        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
-            shapes do not match.
+    Unlike `ContextAttention`, it takes no context, and `use_causal_mask` masks
+    both passes.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import DynamicContextAttention
         >>> layer = DynamicContextAttention(num_heads=2, key_dim=3)
-        >>> output, weights = layer(
-        ...     np.ones((1, 5, 4)), return_attention_scores=True
-        ... )
-        >>> tuple(output.shape), tuple(weights.shape)
-        ((1, 5, 4), (1, 2, 5, 5))
+        >>> tuple(layer(np.ones((1, 5, 4))).shape)
+        (1, 5, 4)
     """
 
     def build(self, query_shape):

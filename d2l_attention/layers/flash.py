@@ -1,22 +1,13 @@
 """Exact attention without a matrix of all queries and keys.
 
-A softmax can be taken block by block of keys (chapter 17). A query remembers
-the highest score m, the total Σ exp(s − m) and the carried sum
-Σ exp(s − m) v of the keys read so far; each block shrinks them where m rises:
-
-    m′ = max(m, scores),  shrink = exp(m − m′)
-    total′ = shrink · total + Σ exp(scores − m′)
-    carried′ = shrink · carried + Σ exp(scores − m′) v
-    output = carried / total,  log_sum_exp = m + log total
-
 The backward pass computes the scores again, and from them and the log-sum-exp
 the weights p = exp(scores − log_sum_exp):
 
     d_v = pᵀ d_o,  d_s = p (d_o vᵀ − δ),  δ = Σ d_o o
     d_q = d_s k,  d_k = d_sᵀ q
 
-First comes this, over blocks of queries and keys. Below stands what is faster
-on TensorFlow and less plain: tiles of few queries with all their keys.
+First come blocks of queries and keys. Below stands what is faster on
+TensorFlow and less plain: tiles of few queries with all their keys.
 """
 
 from functools import partial
@@ -81,8 +72,7 @@ def flash_attention(
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, H, K)`.
-        value: Float tensor `(B, S, H, V)`.
+        key, value: Float tensors `(B, S, H, K)` and `(B, S, H, V)`.
         attention_mask: Bool tensor that broadcasts to `(B, T, S)`, or to
             `(B, H, T, S)` if it has four axes; True = may attend.
         use_causal_mask: If True, query t sees only the keys s ≤ t + S − T. A
@@ -106,13 +96,9 @@ def flash_attention(
         >>> from d2l_attention import flash_attention
         >>> key = np.zeros((1, 4, 1, 2), "float32")
         >>> value = np.array([1, 2, 3, 6], "float32").reshape(1, 4, 1, 1)
-        >>> output, log_sum_exp = flash_attention(
-        ...     key[:, :1], key, value, block_size=2, return_log_sum_exp=True
-        ... )
+        >>> output = flash_attention(key[:, :1], key, value, block_size=2)
         >>> np.array(output).round(2).tolist()  # keys all alike: the mean
         [[[[3.0]]]]
-        >>> np.exp(log_sum_exp).round(2).tolist()  # four times exp(0)
-        [[[4.0]]]
     """
     if block_size is not None:
         check_positive("block_size", block_size)
@@ -173,22 +159,13 @@ class FlashAttention(HeadProjections, AttentionLayer):
     Source: Dao et al. (2022), arXiv:2205.14135; document 004, section 6.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the four projections have biases.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         block_size: Positive int, largest number of queries and of keys in a
             block; None chooses both.
 
-    The call is that of `AttentionLayer`; the output is `(B, T, output_dim)`.
-    A causal mask is never formed: a block of queries skips the keys that none
-    of them sees.
-
-    Raises:
-        ValueError: If a size is not positive, or shapes do not match.
+    The call is that of `AttentionLayer`. A causal mask is never formed: a
+    block of queries skips the keys that none of them sees.
 
     Example:
         >>> import numpy as np

@@ -1,9 +1,4 @@
-"""Attention along the edges of a graph.
-
-The nodes are the positions; a node attends to each node from which an edge
-leads to it. Edges come as a mask of pairs, or as a list, which needs no
-tensor `(N, N)`.
-"""
+"""Attention of nodes to the nodes from which an edge leads to them."""
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import output_spec
@@ -64,15 +59,9 @@ def adjacency_to_edges(adjacency):
 
 
 def with_self_loops(edges, num_nodes):
-    """The edges with a self-loop for each node after them.
+    """The edges and then a self-loop for each node, and which of them count.
 
-    Args:
-        edges: Int tensor `(edges, 2)` of `(source, target)`.
-        num_nodes: Int, N.
-
-    Returns:
-        Int tensor `(edges + N, 2)`, and a bool tensor `(edges + N,)`, False
-        at the self-loops among the given edges, which would count twice.
+    Self-loops among the given edges do not: they would count twice.
     """
     nodes = ops.arange(num_nodes, dtype=edges.dtype)
     loops = ops.stack([nodes, nodes], axis=1)  # (N, 2)
@@ -88,18 +77,8 @@ class GraphAttention(keras.Layer):
         weights[t, s] = softmax over the neighbours s of score(t, s)
         output[t]     = Σ_s weights[t, s] value[s]
 
-    A subclass implements `project` and `score`, and documents the arguments.
-
-    Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, K features of each head.
-        self_loops: Whether every node is also its own neighbour.
-        concat: Whether the heads lie side by side (H K features) or are
-            averaged (K features).
-
-    Raises:
-        ValueError: If a size is not positive, shapes do not match, or
-            `adjacency` and `edges` are both given or both missing.
+    A subclass implements `project` and `score`. `GraphDotProductAttention`
+    describes the arguments of all.
     """
 
     def __init__(
@@ -244,8 +223,7 @@ class GraphDotProductAttention(GraphAttention):
     al. (2017), arXiv:1706.03762, for the score.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, K features of each head.
+        num_heads, key_dim: Positive ints, H, and K features of each head.
         self_loops: Whether every node is also its own neighbour.
         concat: Whether the heads lie side by side (H K features) or are
             averaged (K features), as in a last layer.
@@ -275,13 +253,9 @@ class GraphDotProductAttention(GraphAttention):
         >>> from d2l_attention import GraphDotProductAttention
         >>> layer = GraphDotProductAttention(2, key_dim=3, self_loops=False)
         >>> edges = np.array([[0, 1], [0, 2]])  # from 0 to 1, from 0 to 2
-        >>> output, weights = layer(
-        ...     np.ones((3, 4)), edges=edges, return_attention_scores=True
-        ... )
+        >>> output = layer(np.ones((3, 4)), edges=edges)
         >>> np.array(output)[0].tolist()  # nothing leads to node 0
         [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-        >>> np.array(weights).tolist()  # two edges, two heads
-        [[1.0, 1.0], [1.0, 1.0]]
     """
 
     def build(self, x_shape):
@@ -308,31 +282,10 @@ class GATAttention(GraphAttention):
     Source: Veličković et al. (2018), arXiv:1710.10903, section 2.1.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, K features of each head.
-        self_loops: Whether every node is also its own neighbour.
-        concat: Whether the heads lie side by side (H K features) or are
-            averaged (K features), as in a last layer.
+        num_heads, key_dim, self_loops, concat: As in
+            `GraphDotProductAttention`.
 
-    Call arguments:
-        x: Float tensor `(N, D)`, the nodes of one graph. Several graphs are
-            one graph without edges between them.
-        adjacency: Bool tensor `(N, N)`; node t may attend to node s where
-            `adjacency[t, s]` is True.
-        edges: Int tensor `(edges, 2)` of `(source, target)`, in place of
-            `adjacency`; no edge may occur twice.
-        return_attention_scores: If True, also return the weights: `(H, N,
-            N)`, or `(edges, H)` with `edges`. Self-loops are N more edges
-            after the given ones; a given edge from a node to itself then
-            has weight 0, since it would count twice.
-
-    Returns:
-        Float tensor `(N, H K)` or `(N, K)`, and if asked the weights. A node
-        without neighbours gets zeros.
-
-    Raises:
-        ValueError: If a size is not positive, shapes do not match, or
-            `adjacency` and `edges` are both given or both missing.
+    The call, its results and its errors are as there.
 
     Example:
         >>> import numpy as np
@@ -368,40 +321,17 @@ class GATv2Attention(GraphAttention):
     Source: Brody et al. (2022), arXiv:2105.14491, section 3.2.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, K features of each head.
-        self_loops: Whether every node is also its own neighbour.
-        concat: Whether the heads lie side by side (H K features) or are
-            averaged (K features), as in a last layer.
+        num_heads, key_dim, self_loops, concat: As in
+            `GraphDotProductAttention`.
 
-    Call arguments:
-        x: Float tensor `(N, D)`, the nodes of one graph. Several graphs are
-            one graph without edges between them.
-        adjacency: Bool tensor `(N, N)`; node t may attend to node s where
-            `adjacency[t, s]` is True.
-        edges: Int tensor `(edges, 2)` of `(source, target)`, in place of
-            `adjacency`; no edge may occur twice.
-        return_attention_scores: If True, also return the weights: `(H, N,
-            N)`, or `(edges, H)` with `edges`. Self-loops are N more edges
-            after the given ones; a given edge from a node to itself then
-            has weight 0, since it would count twice.
-
-    Returns:
-        Float tensor `(N, H K)` or `(N, K)`, and if asked the weights. A node
-        without neighbours gets zeros.
-
-    Raises:
-        ValueError: If a size is not positive, shapes do not match, or
-            `adjacency` and `edges` are both given or both missing.
+    The call, its results and its errors are as there.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import GATv2Attention
         >>> layer, x = GATv2Attention(num_heads=2, key_dim=3), np.ones((3, 4))
         >>> path = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], bool)
-        >>> output, weights = layer(
-        ...     x, adjacency=path, return_attention_scores=True
-        ... )
+        >>> _, weights = layer(x, adjacency=path, return_attention_scores=True)
         >>> np.array(weights)[0].round(2).tolist()  # with self-loops
         [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]
     """

@@ -1,7 +1,6 @@
 """Hard attention: read one place, and learn where to look by reward.
 
-A sampled place has no gradient. The score-function estimator (REINFORCE)
-gives the distribution of the places one.
+A sampled place has no gradient; REINFORCE gives its distribution one.
 """
 
 from d2l_attention._checks import check_rate
@@ -75,14 +74,11 @@ def most_likely_locations(scores, mask=None):
 
 
 def log_probability(probabilities, chosen):
-    """The log-probability of the chosen places.
-
-        log p(z)
+    """log p(z), the log-probability of the chosen places z.
 
     Args:
         probabilities: Float tensor `(…, S)`.
-        chosen: Tensor `(…, S)`, 1 at the chosen key z and 0 elsewhere, as
-            `sample_locations` returns it.
+        chosen: Tensor `(…, S)`, as `sample_locations` returns it.
 
     Returns:
         Float tensor `(…)`; 0 for rows in which no key is chosen.
@@ -156,9 +152,6 @@ class MovingBaseline(keras.Layer):
         Scalar tensor, b from before this batch, which does not depend on the
         samples of this batch.
 
-    Raises:
-        ValueError: If `decay` is outside [0, 1).
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import MovingBaseline
@@ -209,20 +202,15 @@ class HardAttention(DotProductAttention):
         seed: Int, seed of the draws; None = a new one each time.
 
     Unlike in `AttentionLayer`, `training` also says whether keys are drawn.
-    The weights `(B, T, S)` are 1 at the key that was read and 0 elsewhere.
-
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
+    The weights are 1 at the key that was read and 0 elsewhere.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import HardAttention
         >>> query, key = np.ones((1, 1, 1)), np.array([[[1.0], [5.0], [2.0]]])
-        >>> output, weights = HardAttention()(
-        ...     query, key=key, return_attention_scores=True
-        ... )
-        >>> np.array(output).tolist(), np.array(weights).tolist()
-        ([[[5.0]]], [[[0.0, 1.0, 0.0]]])
+        >>> output = HardAttention()(query, key=key)
+        >>> np.array(output).tolist()  # the key with the highest score
+        [[[5.0]]]
     """
 
     def __init__(self, *, scale=None, dropout=0.0, seed=None, **kwargs):

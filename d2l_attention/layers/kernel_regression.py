@@ -74,17 +74,12 @@ class NWKernelRegression(ScoredAttention):
     While training, leave each point out of its own prediction, with
     `attention_mask`: otherwise the best width is 0.
 
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import NWKernelRegression
         >>> x, y = np.array([[[0.0], [1], [2]]]), np.array([[[5.0], [0], [7]]])
         >>> others = ~np.eye(3, dtype=bool)  # a point does not see itself
-        >>> output = NWKernelRegression()(
-        ...     x, key=x, value=y, attention_mask=others
-        ... )
+        >>> output = NWKernelRegression()(x, y, key=x, attention_mask=others)
         >>> float(output[0, 1, 0])  # at 1: the mean of 5 and 7
         6.0
     """

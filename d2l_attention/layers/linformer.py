@@ -28,10 +28,8 @@ def linformer_attention(
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, H, K)`.
-        value: Float tensor `(B, S, H, V)`.
-        key_mixing: Float tensor `(R, S)`, E.
-        value_mixing: Float tensor `(R, S)`, F.
+        key, value: Float tensors `(B, S, H, K)` and `(B, S, H, V)`.
+        key_mixing, value_mixing: Float tensors `(R, S)`, E and F.
         key_mask: Bool tensor `(B, S)`, True = may be attended.
 
     Returns:
@@ -75,24 +73,13 @@ class LinformerAttention(HeadProjections, AttentionLayer):
     section 8.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
         max_length: Positive int, the largest number of keys S.
         rank: Positive int, number R of mixtures.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Unlike in `AttentionLayer`, a mask must be the same for every query and
-    head, `(1, S)` or `(B, 1, S)`, and `use_causal_mask` must be False. The
-    output is `(B, T, output_dim)`.
-
-    Raises:
-        ValueError: If a size is not positive, there are more keys than
-            `max_length`, or a mask differs between queries, as a causal mask
-            does.
+    head, `(1, S)` or `(B, 1, S)`, and `use_causal_mask` must be False.
 
     Example:
         >>> import numpy as np

@@ -54,16 +54,14 @@ def longformer_attention(
     w has w/2 tokens on each side.
 
     Args:
-        query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, T, H, K)`.
+        query, key: Float tensors `(B, T, H, K)`.
         value: Float tensor `(B, T, H, V)`.
         window: Non-negative int, tokens on each side: 2 window + 1 keys.
         global_positions: Int tensor `(G,)` or `(B, G)`, −1 for no token; a
             position may occur more than once. None = no global tokens.
         global_query: Float tensor `(B, G, H, K)`, queries of the global
             tokens; None = their rows of `query`.
-        global_key: Float tensor `(B, T, H, K)`; None = `key`.
-        global_value: Float tensor `(B, T, H, V)`; None = `value`.
+        global_key, global_value: As `key` and `value`; None = the same.
         key_mask: Bool tensor `(B, T)`, True = may be attended.
         use_causal_mask: Whether no token sees a later one.
 
@@ -171,29 +169,17 @@ class LongformerAttention(SelfAttentionByPattern):
     section 8.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
         window: Positive int, tokens on each side. The paper and some
             libraries count both sides, and so have twice this number.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
+
+    Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
+    values, and no `attention_mask`.
 
     Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
         global_positions: Int tensor `(G,)` or `(B, G)`, −1 for no token. If
             they are never given, the W′ get no gradient, and Keras warns.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether no token sees a later one.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`.
-
-    Raises:
-        ValueError: If a size is not positive, or shapes do not match.
 
     Example:
         >>> import numpy as np

@@ -15,21 +15,13 @@ from keras import ops, tree
 
 
 def scan_states(step, state, inputs):
-    """All the states that a recurrence goes through.
+    """All the states that a recurrence goes through, `(T, ...)`.
 
         state_t = step(state_{t−1}, inputs_t),  t = 0 … T−1
 
-    `keras.ops.scan` is the portable form. On TensorFlow its gradient does not
-    compile under XLA (the loop has no declared maximum), so there the same
-    loop is written with one.
-
-    Args:
-        step: Function `(state, inputs_t) -> state`; shapes and dtypes stay.
-        state: Nest of tensors, the state before the first step.
-        inputs: Nest of tensors `(T, ...)`, time first.
-
-    Returns:
-        The nest of `state`, each tensor `(T, ...)`.
+    States and inputs `(T, ...)` are nests of tensors. On TensorFlow the loop
+    has a declared maximum, without which its gradient does not compile under
+    XLA.
     """
     if keras.backend.backend() == "tensorflow":
         return _scan_states_tensorflow(step, state, inputs)
@@ -152,12 +144,8 @@ def count_loop(first, end, body, state):
 def join_tiles(tile, number, widths, dtype, state=()):
     """Rows of all tiles, below each other, and the last state; TensorFlow only.
 
-    Args:
-        tile: Function `(i, *state) -> (rows, state)` of two tuples.
-        number: How many tiles there are.
-        widths: Features of each of the rows; their number may differ.
-        dtype: Of the rows.
-        state: Tuple of tensors before the first tile.
+    `tile(i, *state)` gives a tuple of rows, whose number may differ, and the
+    next state. `widths` are the features of each of the rows.
     """
     import tensorflow as tf
 

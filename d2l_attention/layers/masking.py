@@ -1,8 +1,7 @@
 """Masks, and the softmax that respects them.
 
-A mask is boolean, True = may attend. There is one concept: lengths become
-masks in `padding_mask`, order in `causal_mask`, distance in `window_mask`;
-masks compose with `&` and end in `masked_softmax`.
+A mask is boolean, True = may attend. Masks compose with `&` and end in
+`masked_softmax`.
 """
 
 from d2l_attention._checks import check_boolean
@@ -61,8 +60,7 @@ def causal_mask(num_queries, num_keys=None):
     Source: document 004, section 5.
 
     Args:
-        num_queries: Int, number of queries T.
-        num_keys: Int, number of keys S; defaults to `num_queries`.
+        num_queries, num_keys: Ints, T and S; S defaults to T.
 
     Returns:
         Bool tensor `(T, S)`.
@@ -87,10 +85,8 @@ def window_mask(num_queries, num_keys, before, after):
     Both ends are included, and queries are aligned as in `causal_mask`.
 
     Args:
-        num_queries: Int, number of queries T.
-        num_keys: Int, number of keys S.
-        before: Non-negative int, how many keys back a query sees.
-        after: Non-negative int, how many keys ahead a query sees.
+        num_queries, num_keys: Ints, T and S.
+        before, after: Non-negative ints, how far back and ahead a query sees.
 
     Returns:
         Bool tensor `(T, S)`.
@@ -168,16 +164,10 @@ def masked_softmax(scores, mask=None):
 
 
 def merge_masks(attention_mask=None, *key_masks):
-    """Join a mask of pairs with masks of keys.
+    """Join a mask of pairs with masks `(B, S)` of keys; None is skipped.
 
-    Args:
-        attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`; for
-            layers with heads also `(B, H, T, S)`.
-        key_masks: Bool tensors `(B, S)`; None is skipped.
-
-    Returns:
-        Bool tensor that broadcasts to `(B, T, S)` or `(B, H, T, S)`, or None
-        if all are None.
+    The result broadcasts to `(B, T, S)`, or to `(B, H, T, S)` if the mask of
+    pairs has four axes. It is None if all are None.
     """
     merged = None if attention_mask is None else _to_mask(attention_mask)
     for mask in key_masks:
@@ -207,10 +197,7 @@ def join_causal_mask(mask, num_queries, num_keys):
 def key_mask_of(mask):
     """The mask `(B, S)` or `(1, S)` of keys in one for queries and keys.
 
-    For mechanisms that sum over the keys once, for all queries.
-
-    Raises:
-        ValueError: If the mask differs between queries.
+    Mechanisms that sum over the keys once, for all queries, take no other.
     """
     if mask is None:
         return None
@@ -225,10 +212,7 @@ def key_mask_of(mask):
 
 
 def _to_mask(mask):
-    """The mask as a tensor; refuse one that is not boolean.
-
-    `logical_and` would cast an additive mask, and so turn it around.
-    """
+    """The mask as a tensor; `logical_and` would turn an additive one around."""
     check_boolean("A mask", mask)
     return ops.convert_to_tensor(mask)
 

@@ -31,8 +31,7 @@ def multi_head_attention(query, key, value, mask=None, dropout=None):
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, H, K)`.
-        value: Float tensor `(B, S, H, V)`.
+        key, value: Float tensors `(B, S, H, K)` and `(B, S, H, V)`.
         mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the same for
             every head, or `(B, H, T, S)`; True = may attend.
         dropout: Callable on the weights; None = no dropout.
@@ -50,11 +49,9 @@ def multi_head_attention(query, key, value, mask=None, dropout=None):
         >>> query, key = np.zeros((1, 1, 1, 2)), np.ones((1, 3, 1, 2))
         >>> value = np.array([1.0, 3.0, 9.0]).reshape(1, 3, 1, 1)
         >>> mask = np.array([[True, True, False]])
-        >>> output, weights = multi_head_attention(query, key, value, mask)
+        >>> output, _ = multi_head_attention(query, key, value, mask)
         >>> np.array(output).tolist()  # the mean of 1 and 3
         [[[[2.0]]]]
-        >>> np.array(weights).tolist()
-        [[[[0.5, 0.5, 0.0]]]]
     """
     scores = einsum("bthk,bshk->bhts", query, key) / key.shape[-1] ** 0.5
     weights = masked_softmax(scores, mask)  # (B, H, T, S)
@@ -68,18 +65,6 @@ class HeadProjections(QueryLayer):
     In W_q, W_k and W_v the heads lie side by side, head h in the columns
     hK … (h + 1)K − 1, so one matrix product projects for all heads. In W_o
     they lie below each other, in rows.
-
-    Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the four projections have biases.
-
-    Raises:
-        ValueError: If a size is not positive, or shapes do not match.
     """
 
     def __init__(
@@ -154,17 +139,8 @@ class HeadProjections(QueryLayer):
 class SelfAttentionByPattern(HeadProjections):
     """Self-attention whose pattern says who sees whom.
 
-    A subclass implements `call(query, *, …)`. The queries are the keys and
-    values, and there is no `attention_mask`.
-
-    Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether no token sees a later one.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`.
+    Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
+    values, and no `attention_mask`. A subclass implements `call(query, *, …)`.
     """
 
     def build(self, query_shape):
@@ -194,21 +170,13 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
     kernels of all heads are initialized as one `Dense` kernel.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
+        value_dim: Positive int, features V of a value; None = `key_dim`.
+        output_dim: Positive int, features of the output; None = the query's.
         dropout: Float in [0, 1), rate of dropout on the weights.
         use_bias: Whether the four projections have biases.
 
-    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
-    the weights are `(B, H, T, S)`.
-
-    Raises:
-        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
-            shapes do not match.
+    The call is that of `AttentionLayer`.
 
     Example:
         >>> import numpy as np
@@ -218,8 +186,6 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
         >>> output, weights = layer(
         ...     x, use_causal_mask=True, return_attention_scores=True
         ... )
-        >>> tuple(output.shape), tuple(weights.shape)
-        ((1, 3, 4), (1, 2, 3, 3))
         >>> np.array(weights)[0, 0].round(2).tolist()[1]  # of token 1
         [0.5, 0.5, 0.0]
     """

@@ -15,19 +15,16 @@ def grouped_query_attention(query, key, value, mask=None, dropout=None):
         weights = softmax(query keyᵀ / √K)
         output  = dropout(weights) value
 
-    Query head h attends to head ⌊hG/H⌋ of keys and values. With G = H this is
-    `multi_head_attention`.
+    Query head h attends to head ⌊hG/H⌋ of keys and values; G divides H. With
+    G = H this is `multi_head_attention`.
 
     Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.2; document
     004, section 10.
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, G, K)`; G divides H.
-        value: Float tensor `(B, S, G, V)`.
-        mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`, the same for
-            every head, or `(B, H, T, S)`; True = may attend.
-        dropout: Callable on the weights; None = no dropout.
+        key, value: Float tensors `(B, S, G, K)` and `(B, S, G, V)`.
+        mask, dropout: As in `multi_head_attention`.
 
     Returns:
         Float tensor `(B, T, H, V)`, and the weights `(B, H, T, S)` as they
@@ -121,30 +118,15 @@ class GroupedQueryAttention(_SharedKeyHeads):
     Args:
         num_heads: Positive int, H query heads.
         num_kv_heads: Positive int, G heads of keys and values; divides H.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
-
-    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
-    the weights are `(B, H, T, S)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_kv_heads` does not divide
-            `num_heads`, `dropout` is outside [0, 1), or shapes do not match.
+        key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import GroupedQueryAttention
-        >>> layer = GroupedQueryAttention(4, num_kv_heads=2, key_dim=3)
-        >>> x = np.ones((1, 5, 8))
-        >>> output, weights = layer(x, return_attention_scores=True)
-        >>> tuple(weights.shape)  # four heads attend …
-        (1, 4, 5, 5)
-        >>> tuple(layer.project_key(x).shape)  # … to two
+        >>> layer, x = GroupedQueryAttention(4, 2, 3), np.ones((1, 5, 8))
+        >>> _ = layer(x)  # builds it
+        >>> tuple(layer.project_key(x).shape)  # four heads attend to two
         (1, 5, 2, 3)
     """
 
@@ -192,30 +174,15 @@ class MultiQueryAttention(_SharedKeyHeads):
     do with learning several tasks.
 
     Args:
-        num_heads: Positive int, H query heads.
-        key_dim: Positive int, features K of queries and keys in each head.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        dropout: Float in [0, 1), rate of dropout on the weights.
-        use_bias: Whether the four projections have biases.
-
-    The call is that of `AttentionLayer`. The output is `(B, T, output_dim)`,
-    the weights are `(B, H, T, S)`.
-
-    Raises:
-        ValueError: If a size is not positive, `dropout` is outside [0, 1), or
-            shapes do not match.
+        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        dropout, use_bias: As there.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import MultiQueryAttention
         >>> layer, x = MultiQueryAttention(4, key_dim=3), np.ones((1, 5, 8))
-        >>> output, weights = layer(x, return_attention_scores=True)
-        >>> tuple(weights.shape)  # four heads attend …
-        (1, 4, 5, 5)
-        >>> tuple(layer.project_key(x).shape)  # … to one
+        >>> _ = layer(x)  # builds it
+        >>> tuple(layer.project_key(x).shape)  # four heads attend to one
         (1, 5, 1, 3)
     """
 

@@ -69,8 +69,7 @@ def page_local_attention(
     in chunks without overlap (Beltagy et al. 2020, arXiv:2004.05150).
 
     Args:
-        query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, T, H, K)`.
+        query, key: Float tensors `(B, T, H, K)`.
         value: Float tensor `(B, T, H, V)`.
         page_size: Positive int, P; it need not divide T.
         neighbors: Non-negative int, pages on each side.
@@ -129,28 +128,13 @@ class PageLocalAttention(SelfAttentionByPattern):
     Source: document 004, section 7, repaired.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
         page_size: Positive int, tokens in a page.
         neighbors: Non-negative int, pages on each side.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether no token sees a later one.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`.
-
-    Raises:
-        ValueError: If a size is not positive, `neighbors` is negative, or
-            shapes do not match.
+    Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
+    values, and no `attention_mask`.
 
     Example:
         >>> import numpy as np

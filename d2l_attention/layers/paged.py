@@ -1,6 +1,5 @@
-"""Keys and values in blocks that a table points to.
+"""Keys and values in blocks that a table points to; the result is the same.
 
-A paged cache changes where keys and values lie, never what is computed.
 `page_local_attention` is another thing: it looks at less.
 """
 
@@ -44,9 +43,6 @@ class BlockManager:
         num_blocks: Positive int, number of blocks.
         block_size: Positive int, tokens in a block.
 
-    Raises:
-        ValueError: If a size is not positive.
-
     Example:
         >>> from d2l_attention import BlockManager
         >>> manager = BlockManager(num_blocks=4, block_size=2)
@@ -78,15 +74,10 @@ class BlockManager:
         return sequence
 
     def reserve(self, sequence, num_tokens):
-        """Make room for `num_tokens` more tokens.
+        """Make room for more tokens, or raise `OutOfBlocksError`.
 
-        Returns:
-            List of pairs (block, copy). The caller copies the contents of
-            each block into its copy before it writes.
-
-        Raises:
-            KeyError: If there is no such sequence.
-            OutOfBlocksError: If too few blocks are free.
+        What comes back are pairs (block, copy). The caller copies the contents
+        of each block into its copy before it writes.
         """
         table = self._table(sequence)
         length, size = self.lengths[sequence], self.block_size
@@ -170,16 +161,12 @@ class PagedKVCache(BlockManager):
     faster.
 
     Args:
-        num_blocks: Positive int, blocks of the pool.
-        block_size: Positive int, tokens in a block.
+        num_blocks, block_size: As in `BlockManager`.
         num_kv_heads: Positive int, G heads of keys and values.
         key_dim: Positive int, features K of a key.
         value_dim: Positive int, features V of a value; None = `key_dim`.
         num_layers: Positive int, layers that share the block table.
         dtype: Name of the dtype of keys and values.
-
-    Raises:
-        ValueError: If a size is not positive.
 
     Example:
         >>> import numpy as np
@@ -189,9 +176,6 @@ class PagedKVCache(BlockManager):
         >>> cache.append(sequence, np.ones((3, 1, 3)), np.ones((3, 1, 3)))
         >>> cache.tables[sequence]  # three tokens lie in two blocks
         [0, 1]
-        >>> output = cache.attend(np.ones((1, 1, 2, 3)), [sequence])
-        >>> tuple(output.shape)  # of two query heads
-        (1, 1, 2, 3)
     """
 
     def __init__(
@@ -219,7 +203,6 @@ class PagedKVCache(BlockManager):
         ]
 
     def reserve(self, sequence, num_tokens):
-        """Reserve room for more tokens; see `BlockManager.reserve`."""
         copies = super().reserve(sequence, num_tokens)
         for old, new in copies:
             for pool in self.pools:
@@ -232,12 +215,8 @@ class PagedKVCache(BlockManager):
     def append(self, sequence, key, value):
         """Write keys `(T, G, K)` and values `(T, G, V)` of T more tokens.
 
-        A cache of several layers takes `(num_layers, T, G, K)`.
-
-        Raises:
-            KeyError: If there is no such sequence.
-            OutOfBlocksError: If too few blocks are free.
-            ValueError: If shapes do not match.
+        A cache of several layers takes `(num_layers, T, G, K)`. Where too few
+        blocks are free, `OutOfBlocksError` is raised.
         """
         layers = () if len(self.pools) == 1 else (len(self.pools),)
         num_tokens = ops.shape(key)[len(layers)]
@@ -289,17 +268,9 @@ class PagedKVCache(BlockManager):
         return key[0, :length], value[0, :length]
 
     def attend(self, query, sequences, layer=0):
-        """Attention of the last T tokens of each sequence to all before.
+        """`paged_attention` of the last T tokens of B sequences.
 
-        See `paged_attention`.
-
-        Args:
-            query: Float tensor `(B, T, H, K)`, of one sequence each.
-            sequences: Their numbers.
-            layer: Int, of the model.
-
-        Returns:
-            Float tensor `(B, T, H, V)`.
+        Queries `(B, T, H, K)` become `(B, T, H, V)`.
         """
         lengths = np.array([self.lengths[self._known(s)] for s in sequences])
         return paged_attention(query, self.caches(sequences)[layer], lengths)

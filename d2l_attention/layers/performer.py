@@ -26,11 +26,8 @@ def performer_weights(
         weights[t, s] = φ(q_t)·φ(k_s) / Σ_s φ(q_t)·φ(k_s)
 
     Args:
-        query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, H, K)`.
-        directions: Float tensor `(F, K)`, from `orthogonal_directions`.
-        key_mask: Bool tensor `(B, S)`, True = may be attended.
-        use_causal_mask: Whether no query sees a later key; then S = T.
+        query, key: Float tensors `(B, T, H, K)` and `(B, S, H, K)`.
+        directions, key_mask, use_causal_mask: As in `performer_attention`.
 
     Returns:
         Float tensor `(B, H, T, S)`; rows sum to 1, or to 0 where nothing may
@@ -86,8 +83,7 @@ def performer_attention(
 
     Args:
         query: Float tensor `(B, T, H, K)`.
-        key: Float tensor `(B, S, H, K)`.
-        value: Float tensor `(B, S, H, V)`.
+        key, value: Float tensors `(B, S, H, K)` and `(B, S, H, V)`.
         directions: Float tensor `(F, K)`, from `orthogonal_directions`.
         key_mask: Bool tensor `(B, S)`, True = may be attended.
         use_causal_mask: Whether no query sees a later key; then S = T.
@@ -146,23 +142,13 @@ class PerformerAttention(HeadProjections, AttentionLayer):
     section 8.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
         num_features: Positive int, F random features.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the four projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         seed: Int, seed of the directions; None = new ones each time.
 
     Unlike in `AttentionLayer`, a mask must be the same for every query and
-    head, `(1, S)` or `(B, 1, S)`; with `use_causal_mask`, S = T. The output
-    is `(B, T, output_dim)`.
-
-    Raises:
-        ValueError: If a size is not positive, a mask differs between queries,
-            or T ≠ S in the causal form.
+    head, `(1, S)` or `(B, 1, S)`; with `use_causal_mask`, S = T.
 
     Example:
         >>> import numpy as np
@@ -264,8 +250,7 @@ def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
     Mezzadri (2007), arXiv:math-ph/0609050, for the signs.
 
     Args:
-        num_features: Positive int, F.
-        size: Positive int, K.
+        num_features, size: Positive ints, F and K.
         seed: Int or `keras.random.SeedGenerator`.
         dtype: Dtype of the result.
 
@@ -345,15 +330,8 @@ def prefix_sums(query, key, value, highest, size):
     Within a chunk, each query meets each key. The keys of all earlier chunks
     come as one sum.
 
-    Args:
-        query: Float tensor `(B, T, H, F)`, the features φ(q).
-        key: Float tensor `(B, T, H, F)`, the logarithms of φ(k).
-        value: Float tensor `(B, T, H, V)`.
-        highest: Float tensor `(B, T, H, 1)`, the largest exponent of a key.
-        size: Positive int, tokens C of a chunk.
-
-    Returns:
-        Float tensor `(B, T, H, V)`.
+    Here `query` holds φ(q), and `key` the logarithms of φ(k), both
+    `(B, T, H, F)`; `highest` `(B, T, H, 1)` is the largest exponent of a key.
     """
     length = ops.shape(query)[1]
     query = split_into_chunks(query, size)  # (B, N, C, H, F)

@@ -28,18 +28,14 @@ class AttentionPooling(keras.Layer):
         Float tensor `(…, D)`, and if asked the weights `(…, T)`. Both are 0
         for a sequence in which no position counts.
 
-    Raises:
-        ValueError: If `units` is not positive.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import AttentionPooling
         >>> x, words = np.ones((1, 3, 4)), np.array([[True, True, False]])
-        >>> pooled, weights = AttentionPooling(units=5)(
-        ...     x, mask=words, return_attention_scores=True
-        ... )
-        >>> tuple(pooled.shape), np.array(weights).round(2).tolist()
-        ((1, 4), [[0.5, 0.5, 0.0]])
+        >>> layer = AttentionPooling(units=5)
+        >>> _, weights = layer(x, mask=words, return_attention_scores=True)
+        >>> np.array(weights).round(2).tolist()
+        [[0.5, 0.5, 0.0]]
     """
 
     def __init__(self, units, **kwargs):

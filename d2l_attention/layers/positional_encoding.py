@@ -1,7 +1,4 @@
-"""The position of a token, as a vector that is added to the token's own.
-
-Without it, self-attention does not know the order of its tokens.
-"""
+"""The position of a token, as a vector that is added to the token's own."""
 
 from d2l_attention._checks import check_positive
 import keras
@@ -18,9 +15,8 @@ def sinusoidal_encoding(length, dim):
     001 (positional encoding) and 002.
 
     Args:
-        length: Int, number of positions T.
-        dim: Int, number of features D. If D is odd, the last cosine is left
-            out.
+        length, dim: Ints, T positions and D features. If D is odd, the last
+            cosine is left out.
 
     Returns:
         float32 array `(T, D)`.
@@ -38,10 +34,7 @@ def sinusoidal_encoding(length, dim):
 
 
 class _PositionalEncoding(keras.Layer):
-    """Adds rows `start … start + T − 1` of a table `(max_length, D)`.
-
-    A subclass makes the table, and documents its arguments.
-    """
+    """Adds rows `start … start + T − 1` of a table `(max_length, D)`."""
 
     def __init__(self, max_length=1000, **kwargs):
         super().__init__(**kwargs)
@@ -90,12 +83,9 @@ class PositionalEncoding(_PositionalEncoding):
         max_length: Positive int, number of positions.
 
     Call arguments:
-        x: Float tensor `(B, T, D)`.
+        x: Float tensor `(B, T, D)`, as the output is.
         start: Int, or int tensor `()` or `(B,)`, position of the first token
             of `x`. A decoder that feeds one token at a time passes its step.
-
-    Returns:
-        Float tensor `(B, T, D)`.
 
     Raises:
         ValueError: If `max_length` is not positive, `x` has not three axes,
@@ -107,8 +97,6 @@ class PositionalEncoding(_PositionalEncoding):
         >>> import numpy as np
         >>> from d2l_attention import PositionalEncoding
         >>> layer, token = PositionalEncoding(max_length=9), np.zeros((1, 1, 4))
-        >>> print(np.array(layer(token)))  # sin 0 and cos 0, twice
-        [[[0. 1. 0. 1.]]]
         >>> print(np.array(layer(token, start=5)).round(2))  # sin 5 = −0.96
         [[[-0.96  0.28  0.05  1.  ]]]
     """
@@ -129,19 +117,7 @@ class LearnedPositionalEncoding(_PositionalEncoding):
     Args:
         max_length: Positive int, number of positions, each with a vector.
 
-    Call arguments:
-        x: Float tensor `(B, T, D)`.
-        start: Int, or int tensor `()` or `(B,)`, position of the first token
-            of `x`. A decoder that feeds one token at a time passes its step.
-
-    Returns:
-        Float tensor `(B, T, D)`.
-
-    Raises:
-        ValueError: If `max_length` is not positive, `x` has not three axes,
-            or a position is not in 0 … `max_length` − 1. (Where `start` or T
-            is known only in the graph, nothing is raised; a token after the
-            last position is given the last.)
+    The call and its errors are those of `PositionalEncoding`.
 
     Example:
         >>> import numpy as np

@@ -122,34 +122,18 @@ class ReformerAttention(SelfAttentionByPattern):
     section 8.
 
     Args:
-        num_heads: Positive int, H.
-        key_dim: Positive int, features K of queries and keys in each head.
+        num_heads, key_dim: Positive ints, H, and K of each query and key.
         chunk_size: Positive int, tokens in a chunk. If this is twice the
             mean size of a bucket, few buckets are cut.
         num_buckets: Positive even int, C buckets, or 1.
         num_rounds: Positive int, N. With more rounds, near tokens are more
             likely to meet in one of them; the cost grows alike.
-        value_dim: Positive int, features V of the values in each head; None =
-            `key_dim`.
-        output_dim: Positive int, features of the output; None = those of the
-            query.
-        use_bias: Whether the three projections have biases.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         seed: Int, seed of the rotations; None = new ones each time.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, also the keys and values.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether no token sees a later one. Which earlier
-            tokens are seen can still depend on later ones, which are sorted
-            with them.
-
-    Returns:
-        Float tensor `(B, T, output_dim)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_buckets` is odd and not 1,
-            or shapes do not match.
+    Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
+    values, and no `attention_mask`. With `use_causal_mask`, which earlier
+    tokens are seen can still depend on later ones: they are sorted together.
 
     Example:
         >>> import numpy as np
@@ -160,8 +144,6 @@ class ReformerAttention(SelfAttentionByPattern):
         >>> x = np.ones((1, 20, 4))
         >>> tuple(layer(x).shape)
         (1, 20, 4)
-        >>> tuple(layer.buckets(layer.project_query(x)).shape)
-        (1, 20, 2, 2)
     """
 
     weights_from = (
@@ -272,17 +254,10 @@ def attend_in_round(r, tokens, order, place, chunk_size, causal):
 
     In M chunks of C tokens, each query meets the S = 2C keys of two chunks.
 
-    Args:
-        r: Int, number of the round.
-        tokens: Queries, values, chunks, buckets, positions and mask of the
-            tokens, each a tensor `(B H, T, …)`.
-        order: Int tensor `(B H, T, N)`, tokens sorted by bucket, in N rounds.
-        place: Int tensor `(B H, T, N)`, each token's place in that order.
-        chunk_size: Positive int, C.
-        causal: Whether no token sees a later one.
-
-    Returns:
-        Output `(B H, T, V)` and log-sum-exp of the scores `(B H, T, 1)`.
+    The `tokens` are queries, values, chunks, buckets, positions and mask, each
+    `(B H, T, …)`. `order` `(B H, T, N)` sorts them by bucket in N rounds, and
+    `place` is each token's place in that order. What comes back is the output,
+    and the log-sum-exp of the scores `(B H, T, 1)`.
     """
     length, order = ops.shape(order)[1], order[..., r]
     own = [split_into_chunks(take_rows(x, order), chunk_size) for x in tokens]
@@ -374,10 +349,8 @@ def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
                      the chunk of t or in the chunk before it
 
     Args:
-        buckets: Int tensor `(B, T, H, N)` for N rounds, from `lsh_buckets`.
-        chunk_size: Positive int, tokens in a chunk.
-        key_mask: Bool tensor `(B, T)`, True = may be attended.
-        use_causal_mask: Whether no token sees a later one.
+        buckets, chunk_size, key_mask, use_causal_mask: As in
+            `reformer_attention`.
 
     Returns:
         Bool tensor `(B, H, T, T)`.

@@ -20,8 +20,7 @@ def dot_product_scores(query, key):
     Source: Luong et al. (2015), arXiv:1508.04025, section 3.1 ("dot").
 
     Args:
-        query: Float tensor `(…, T, K)`.
-        key: Float tensor `(…, S, K)`, of as many features.
+        query, key: Float tensors `(…, T, K)` and `(…, S, K)`.
 
     Returns:
         Float tensor `(…, T, S)`.
@@ -51,8 +50,7 @@ def scaled_dot_product_scores(query, key):
     Source: Vaswani et al. (2017), arXiv:1706.03762, section 3.2.1.
 
     Args:
-        query: Float tensor `(…, T, K)`.
-        key: Float tensor `(…, S, K)`, of as many features.
+        query, key: Float tensors `(…, T, K)` and `(…, S, K)`.
 
     Returns:
         Float tensor `(…, T, S)`.
@@ -78,8 +76,7 @@ def gaussian_scores(query, key):
     Source: document 001, attention pooling (Nadaraya–Watson).
 
     Args:
-        query: Float tensor `(…, T, K)`.
-        key: Float tensor `(…, S, K)`, of as many features.
+        query, key: Float tensors `(…, T, K)` and `(…, S, K)`.
 
     Returns:
         Float tensor `(…, T, S)`.
@@ -109,8 +106,7 @@ def bilinear_scores(query, key, kernel):
     Source: Luong et al. (2015), arXiv:1508.04025, section 3.1 ("general").
 
     Args:
-        query: Float tensor `(…, T, D)`.
-        key: Float tensor `(…, S, D')`.
+        query, key: Float tensors `(…, T, D)` and `(…, S, D')`.
         kernel: Float tensor `(D, D')`, W.
 
     Returns:
@@ -137,12 +133,9 @@ def additive_scores(
     Source: Bahdanau et al. (2015), arXiv:1409.0473, appendix A.1.2.
 
     Args:
-        query: Float tensor `(…, T, D)`.
-        key: Float tensor `(…, S, D')`.
-        query_kernel: Float tensor `(D, U)`, W_q.
-        key_kernel: Float tensor `(D', U)`, W_k.
-        score_kernel: Float tensor `(U,)`, v.
-        bias: Float tensor `(U,)`, b; 0 = none.
+        query, key: Float tensors `(…, T, D)` and `(…, S, D')`.
+        query_kernel, key_kernel: Float tensors `(D, U)` and `(D', U)`.
+        score_kernel, bias: Float tensors `(U,)`, v and b; a bias of 0 = none.
 
     Returns:
         Float tensor `(…, T, S)`.
@@ -169,8 +162,7 @@ def concat_scores(query, key, kernel, score_kernel):
     Source: Luong et al. (2015), arXiv:1508.04025, section 3.1 ("concat").
 
     Args:
-        query: Float tensor `(…, T, D)`.
-        key: Float tensor `(…, S, D')`.
+        query, key: Float tensors `(…, T, D)` and `(…, S, D')`.
         kernel: Float tensor `(D + D', U)`, W.
         score_kernel: Float tensor `(U,)`, v.
 
@@ -220,12 +212,6 @@ class ScoredAttention(AttentionLayer):
 
     A subclass whose score takes projected queries or keys overrides
     `project_query` or `project_key` too.
-
-    Args:
-        dropout: Float in [0, 1), rate of dropout on the weights.
-
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
     """
 
     def __init__(self, *, dropout=0.0, **kwargs):
@@ -273,18 +259,13 @@ class DotProductAttention(ScoredAttention):
         scale: Float, factor of the scores; None = 1/√K, 1.0 = unscaled.
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import DotProductAttention
         >>> query, key = np.ones((1, 1, 2)), np.ones((1, 3, 2))
         >>> value = np.array([[[1.0], [3.0], [9.0]]])
         >>> mask = np.array([[True, True, False]])  # the third is padding
-        >>> output = DotProductAttention()(
-        ...     query, key=key, value=value, key_mask=mask
-        ... )
+        >>> output = DotProductAttention()(query, value, key=key, key_mask=mask)
         >>> np.array(output).tolist()  # the mean of 1 and 3
         [[[2.0]]]
     """
@@ -322,19 +303,12 @@ class AdditiveAttention(ScoredAttention):
         dropout: Float in [0, 1), rate of dropout on the weights.
         use_bias: Whether to add b, which document 004 has and 001 has not.
 
-    Raises:
-        ValueError: If `units` is not positive, `dropout` is outside [0, 1),
-            or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import AdditiveAttention
         >>> query, key = np.ones((1, 2, 4)), np.ones((1, 3, 6))
-        >>> output, weights = AdditiveAttention(units=5)(
-        ...     query, key=key, return_attention_scores=True
-        ... )
-        >>> tuple(output.shape), tuple(weights.shape)
-        ((1, 2, 6), (1, 2, 3))
+        >>> tuple(AdditiveAttention(units=5)(query, key=key).shape)
+        (1, 2, 6)
     """
 
     def __init__(self, units, *, dropout=0.0, use_bias=False, **kwargs):
@@ -379,9 +353,6 @@ class BilinearAttention(ScoredAttention):
     Args:
         dropout: Float in [0, 1), rate of dropout on the weights.
 
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import BilinearAttention
@@ -415,10 +386,6 @@ class ConcatAttention(ScoredAttention):
     Args:
         units: Positive int, width U of the hidden layer.
         dropout: Float in [0, 1), rate of dropout on the weights.
-
-    Raises:
-        ValueError: If `units` is not positive, `dropout` is outside [0, 1),
-            or shapes do not match.
 
     Example:
         >>> import numpy as np

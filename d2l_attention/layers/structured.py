@@ -58,7 +58,7 @@ def _messages(unary, transitions, counts):
         message_j[c] = log Σ_b exp(message_{j−1}[b] + unary[j − 1, b]
                                    + transitions[b, c])
 
-    Returns `(…, S, C)`. The message is 0 at the first place that counts.
+    The message `(…, S, C)` is 0 at the first place that counts.
     """
     unary = ops.moveaxis(unary, -2, 0)  # (S, …, C)
     counts = ops.expand_dims(ops.moveaxis(counts, -1, 0), -1)  # (S, …, 1)
@@ -96,8 +96,9 @@ class StructuredAttention(DotProductAttention):
     with z_j in {0, 1}: every place is chosen or not, and learned transitions
     say which choices go together at neighbouring places. Rows sum to the
     expected number of chosen places, not to 1. With transitions of 0 the
-    weights are sigmoids of the scores. The layer exports to SavedModel and
-    ONNX. TFLite cannot take its loop over places of an unknown number.
+    weights are sigmoids of the scores. The chain skips masked keys. The layer
+    exports to SavedModel and ONNX. TFLite cannot take its loop over places of
+    an unknown number.
 
     Source: Kim et al. (2017), arXiv:1702.00887, section 3.1; document 000,
     section 2.2.4.
@@ -105,12 +106,6 @@ class StructuredAttention(DotProductAttention):
     Args:
         scale: Float, factor of the scores; None = 1/√K.
         dropout: Float in [0, 1), rate of dropout on the weights.
-
-    Unlike `AttentionLayer`, rows do not sum to 1; each weight is between 0
-    and 1. The chain skips masked keys.
-
-    Raises:
-        ValueError: If `dropout` is outside [0, 1), or shapes do not match.
 
     Example:
         >>> import numpy as np

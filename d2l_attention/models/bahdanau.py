@@ -21,39 +21,19 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
     output is one dense layer. `RNNSearch` is the paper's model.
 
     Args:
-        source_vocab_size: Positive int, number of source token ids.
-        target_vocab_size: Positive int, number of target token ids.
-        dim: Positive int, size D of the hidden states.
-        num_layers: Positive int, number of layers on each side.
-        dropout: Float in [0, 1), rate of dropout on embedded tokens and on the
-            decoder's states before the output layer.
-        embedding_dim: Positive int, features of the embeddings; None = `dim`.
+        source_vocab_size, target_vocab_size: As in `FixedContextSeq2Seq`.
+        dim, num_layers, dropout, embedding_dim: As there.
 
-    Call arguments:
-        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
-            `(B, T)`, the target as the decoder sees it, beginning with the
-            start token. Id 0 is padding.
-        training: Whether dropout is active.
-        return_attention_scores: If True, also return a dict of the weights
-            `"decoder/attention"` `(B, 1, T, S)`.
-
-    Returns:
-        Logits `(B, T, target_vocab_size)`, of float32 or wider.
-
-    Raises:
-        ValueError: If a size is not positive or `dropout` is outside [0, 1).
+    The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
+    `"decoder/attention"` `(B, 1, T, S)`.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import BahdanauSeq2Seq
         >>> model = BahdanauSeq2Seq(9, 7, dim=4, num_layers=1)
         >>> source, target = np.array([[3, 0, 0]]), np.array([[1, 5]])
-        >>> logits, maps = model(
-        ...     {"source": source, "target": target},
-        ...     return_attention_scores=True,
-        ... )
-        >>> tuple(logits.shape)
-        (1, 2, 7)
+        >>> inputs = {"source": source, "target": target}
+        >>> _, maps = model(inputs, return_attention_scores=True)
         >>> np.array(maps["decoder/attention"])[0, 0].tolist()  # no padding
         [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """

@@ -1,8 +1,4 @@
-"""Write whole sentences with a model that predicts the next token.
-
-Both decoders use only the step protocol, `start` and `step`, so they serve
-every model that has it.
-"""
+"""Write whole sentences with a model that predicts the next token."""
 
 from d2l_attention._checks import check_positive, check_room
 import keras
@@ -10,7 +6,7 @@ from keras import ops, tree
 
 
 class _Decoder(keras.Model):
-    """What greedy and beam search share; each documents its arguments."""
+    """What greedy and beam search share; `GreedyDecoder` describes it."""
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
         super().__init__(**kwargs)
@@ -63,10 +59,9 @@ class GreedyDecoder(_Decoder):
 
     Args:
         model: A model with `start(source)` and `step(token, state)`.
-        start_id: Positive int, id of the token that begins a sentence.
-        end_id: Positive int, id of the token that ends it.
-        max_length: Positive int, longest sentence T that is written, in
-            tokens.
+        start_id, end_id: Positive ints, the ids of the tokens that begin and
+            end a sentence.
+        max_length: Positive int, most tokens T that are written.
 
     Call arguments:
         source: Int tensor `(B, S)`, padded with 0.
@@ -133,27 +128,12 @@ class BeamDecoder(_Decoder):
     et al. (2016), arXiv:1609.08144, section 7, without their constant 5.
 
     Args:
-        model: A model with `start(source)` and `step(token, state)`.
-        start_id: Positive int, id of the token that begins a sentence.
-        end_id: Positive int, id of the token that ends it.
-        max_length: Positive int, longest sentence T that is written, in
-            tokens.
+        model, start_id, end_id, max_length: As in `GreedyDecoder`.
         width: Positive int W, number of sentences kept; 1 is greedy decoding.
         length_penalty: Float; with 0 the sentences are compared by their log
             probabilities, with 1 by the mean per token.
 
-    Call arguments:
-        source: Int tensor `(B, S)`, padded with 0.
-
-    Returns:
-        Int tensor `(B, max_length)`: the tokens up to and with the end token,
-        padded with 0. Id 0 is padding and never chosen.
-
-    Raises:
-        ValueError: If the model has no step protocol, `width` is not
-            positive, a special id is 0 or negative, or `max_length` is not
-            positive or more than the model has positions for. (A model that
-            continues the source needs positions for the source too.)
+    The call and its errors are those of `GreedyDecoder`.
 
     Example:
         >>> import numpy as np

@@ -37,17 +37,12 @@ class HierarchicalAttentionNetwork(keras.Model):
     Returns:
         Logits `(B, num_classes)`.
 
-    Raises:
-        ValueError: If a size is not positive, or `inputs` has not three axes.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import HierarchicalAttentionNetwork
         >>> model = HierarchicalAttentionNetwork(9, 4, units=5, num_classes=2)
         >>> document = np.array([[[3, 5, 0], [4, 0, 0], [0, 0, 0]]])
         >>> logits, maps = model(document, return_attention_scores=True)
-        >>> tuple(logits.shape), tuple(maps["words"].shape)
-        ((1, 2), (1, 3, 3))
         >>> np.array(maps["sentences"])[0, 2].tolist()  # without words
         0.0
     """

@@ -26,13 +26,10 @@ class LanguageModel(keras.Model):
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
-        activation: Name or function of the position-wise nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
+        activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest sequence; decoding reserves a cache
             of this many keys and values.
-        num_kv_heads: Positive int, G heads of keys and values; divides H.
-            None = H.
+        num_kv_heads: As there.
 
     Call arguments:
         ids: Int tensor `(B, T)`; id 0 is padding, after the tokens.
@@ -43,11 +40,6 @@ class LanguageModel(keras.Model):
     Returns:
         Logits of the next token `(B, T, vocab_size)`, of float32 or wider.
 
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `num_kv_heads` does not divide `num_heads`, `dropout` is
-            outside [0, 1), or there are more tokens than `max_length`.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import LanguageModel
@@ -55,8 +47,6 @@ class LanguageModel(keras.Model):
         >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
         >>> logits, state = model.step(np.array([6]), state)
         >>> whole = model(np.array([[3, 5, 6]]))
-        >>> tuple(whole.shape)
-        (1, 3, 7)
         >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
         True
     """
@@ -155,18 +145,9 @@ class LanguageModel(keras.Model):
     def start(self, source, caches=None):
         """Read the prompts `source` `(B, S)`; the state after them.
 
-        Args:
-            source: Int tensor, padded with 0 after each prompt.
-            caches: A cache for each block, such as `PagedKVCache.caches`
-                gives; None makes caches of `max_length` slots for each
-                sequence.
-
-        Returns:
-            Dict of `"position"` `(B,)`, where the next token stands, and
-            `"caches"`. The first `step` takes the token after the prompt.
-
-        Raises:
-            ValueError: If there are more tokens than `max_length`.
+        Each prompt is padded with 0 after its tokens. `caches` holds one for
+        each block, as `PagedKVCache.caches` gives them; None makes caches of
+        `max_length` slots. The first `step` takes the token after the prompt.
         """
         if not self.built:
             self.build((None, None))

@@ -1,16 +1,14 @@
 """Copy weights from PyTorch's Transformer layers.
 
-A state_dict maps names to arrays. PyTorch keeps a kernel as (out, in), Keras
-as (in, out), so each kernel is transposed. PyTorch stacks W_q, W_k and W_v
-into one array. The order of the heads is the same in both: head h owns
-features hK … (h + 1)K − 1.
+PyTorch keeps a kernel as (out, in), Keras as (in, out), so each kernel is
+transposed. PyTorch stacks W_q, W_k and W_v into one array. The order of the
+heads is the same in both: head h owns features hK … (h + 1)K − 1.
 
 A state_dict does not hold `nhead`, `activation`, `norm_first` and
 `layer_norm_eps`, so you make the block with the same `num_heads`,
 `activation`, `normalize_first` and `epsilon`. PyTorch's layers have biases by
 default, in attention too; our blocks have those with `use_bias=True`.
-`batch_first` makes no difference to the weights. PyTorch itself is not needed
-here.
+`batch_first` makes no difference to the weights.
 """
 
 import numpy as np
@@ -42,25 +40,6 @@ def copy_encoder_layer(block, state_dict):
         ValueError: If `block` is no encoder block, names are missing or
             unexpected, a shape is wrong, a value holds no numbers, or only
             one of block and layer has biases.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import TransformerEncoderBlock
-        >>> from d2l_attention.models.parameters import copy_encoder_layer
-        >>> shapes = {  # of TransformerEncoderLayer(12, 3, 20, bias=False)
-        ...     "self_attn.in_proj_weight": (36, 12),
-        ...     "self_attn.out_proj.weight": (12, 12),
-        ...     "linear1.weight": (20, 12),
-        ...     "linear2.weight": (12, 20),
-        ...     "norm1.weight": (12,),
-        ...     "norm2.weight": (12,),
-        ... }
-        >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
-        >>> block = TransformerEncoderBlock(12, num_heads=3, ffn_dim=20)
-        >>> copy_encoder_layer(block, state_dict)
-        >>> kernel, bias, *_ = block.ffn.get_weights()
-        >>> kernel.shape, float(kernel[0, 0]), float(bias[0])
-        ((12, 20), 0.5, 0.0)
     """
     _check_block(block, "Encoder", ["self_attention"])
     if not block.built:
@@ -88,45 +67,9 @@ def copy_decoder_layer(block, state_dict):
         norm3.*                    ffn_norm
 
     PyTorch's layer attends to later tokens unless it is given a `tgt_mask`.
-    Our block never does. A layer made with `bias=False` has no biases in its
-    net and norms either. The block's net and norms keep theirs, as zeros. A
-    block that is not built yet is built, for keys of `dim` features. The
-    weights change only once every name and shape is known to fit.
-
-    Args:
-        block: `TransformerDecoderBlock`.
-        state_dict: Dict of the names above to arrays, or to anything that
-            `np.asarray` reads, such as a tensor on the CPU. The names of a
-            layer in a stack begin with a prefix such as `"layers.0."`, which
-            you remove first.
-
-    Raises:
-        ValueError: If `block` is no decoder block or was built for keys of
-            another size than its queries, names are missing or unexpected, a
-            shape is wrong, a value holds no numbers, or only one of block and
-            layer has biases.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import TransformerDecoderBlock
-        >>> from d2l_attention.models.parameters import copy_decoder_layer
-        >>> shapes = {  # of TransformerDecoderLayer(12, 3, 20, bias=False)
-        ...     "self_attn.in_proj_weight": (36, 12),
-        ...     "self_attn.out_proj.weight": (12, 12),
-        ...     "multihead_attn.in_proj_weight": (36, 12),
-        ...     "multihead_attn.out_proj.weight": (12, 12),
-        ...     "linear1.weight": (20, 12),
-        ...     "linear2.weight": (12, 20),
-        ...     "norm1.weight": (12,),
-        ...     "norm2.weight": (12,),
-        ...     "norm3.weight": (12,),
-        ... }
-        >>> state_dict = {name: np.full(shapes[name], 0.5) for name in shapes}
-        >>> block = TransformerDecoderBlock(12, num_heads=3, ffn_dim=20)
-        >>> copy_decoder_layer(block, state_dict)
-        >>> kernel, bias, *_ = block.ffn.get_weights()
-        >>> kernel.shape, float(kernel[0, 0]), float(bias[0])
-        ((12, 20), 0.5, 0.0)
+    Our block never does. The arguments and errors are those of
+    `copy_encoder_layer`. A block that is not built yet is built for keys of
+    `dim` features, and a block for keys of another size is refused.
     """
     _check_block(block, "Decoder", ["self_attention", "cross_attention"])
     if not block.built:
@@ -182,7 +125,6 @@ def _norm(name, add_norm):
 
 
 def _copy(places, state_dict, kind, use_bias):
-    """Check every name and shape, then assign."""
     wanted = {n: v for n, v in places.items() if use_bias or not _is_bias(n)}
     _check_names(wanted, state_dict, kind, use_bias)
     arrays = _read(wanted, state_dict)
@@ -201,7 +143,6 @@ def _is_bias(name):
 
 
 def _check_names(wanted, state_dict, kind, use_bias):
-    """Refuse names that are missing or unexpected."""
     biases = sorted(filter(_is_bias, state_dict))
     if bool(biases) != use_bias:
         raise ValueError(
@@ -233,7 +174,6 @@ def _read(wanted, state_dict):
 
 
 def _array(name, value):
-    """A value as an array of float64."""
     try:
         return np.asarray(value, "float64")
     except (RuntimeError, TypeError, ValueError) as error:

@@ -40,9 +40,6 @@ class PointerNetwork(keras.Model):
     Returns:
         Float tensor `(B, T, S)` of log p, −1e9 at what may not be chosen.
 
-    Raises:
-        ValueError: If `dim` is not positive, or `inputs` is no such dict.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import PointerNetwork
@@ -50,9 +47,6 @@ class PointerNetwork(keras.Model):
         >>> items = np.arange(6.0, dtype="float32").reshape(1, 3, 2)
         >>> sorted(np.array(model.decode(items))[0].tolist())  # each once
         [0, 1, 2]
-        >>> places = np.array([[2, 0, 1]])
-        >>> tuple(model({"items": items, "places": places}).shape)
-        (1, 3, 3)
     """
 
     def __init__(self, dim, **kwargs):
@@ -76,11 +70,9 @@ class PointerNetwork(keras.Model):
         self.first = self.add_weight((d,), name="first")  # before any pointer
 
     def encode(self, items):
-        """Embed the items `(B, S, F)`.
+        """h and the keys W_k h `(B, S, D)`, s_0 `(B, D)`, and a mask `(B, S)`.
 
-        Returns:
-            h `(B, S, D)`, the keys W_k h `(B, S, D)`, s_0 `(B, D)`, and a bool
-            tensor `(B, S)`, False at padding.
+        The mask is False at padding: at items `(B, S, F)` that are NaN.
         """
         present = ~ops.any(ops.isnan(items), axis=-1)  # (B, S)
         items = ops.where(present[..., None], items, ops.zeros_like(items))
@@ -92,16 +84,10 @@ class PointerNetwork(keras.Model):
         return h, self.attention.project_key(h), start, present
 
     def point(self, state, keys, free):
-        """log p over the free items.
+        """log p `(B, T, S)` over the free items, −1e9 at the others.
 
-        Args:
-            state: Float tensor `(B, T, D)`, states of the decoder.
-            keys: Float tensor `(B, S, D)`.
-            free: Bool tensor `(B, T, S)`, False at padding and at items that
-                were chosen before.
-
-        Returns:
-            Float tensor `(B, T, S)`, −1e9 where `free` is False.
+        States of the decoder are `(B, T, D)`, keys `(B, S, D)`. `free`
+        `(B, T, S)` is False at padding and at items that were chosen before.
         """
         query = self.attention.project_query(state)
         scores = self.attention.score(query, keys)  # (B, T, S)
@@ -126,14 +112,9 @@ class PointerNetwork(keras.Model):
         return self.point(ops.swapaxes(states, 0, 1), keys, free)
 
     def decode(self, items, length=None):
-        """Point at the likeliest free item, T times.
+        """Point at the likeliest free item T times: the places `(B, T)`.
 
-        Args:
-            items: Float tensor `(B, S, F)`; an item of NaN is padding.
-            length: Int, number T of places; None = S.
-
-        Returns:
-            Int tensor `(B, T)`, the places.
+        Items `(B, S, F)` that are NaN are padding. T is `length`, or else S.
         """
         items = ops.convert_to_tensor(items)
         if not self.built:

@@ -9,15 +9,9 @@ from keras import ops
 
 
 def gru(x, mask, cell):
-    """A GRU over whole sequences. At padding its state stays as it is.
+    """A GRU over sequences `(B, S, D)`: all states `(B, S, U)`, and the last.
 
-    Args:
-        x: Float tensor `(B, S, D)`.
-        mask: Bool tensor `(B, S)`, True at tokens.
-        cell: A built `keras.layers.GRUCell`.
-
-    Returns:
-        All states `(B, S, U)` and the last `(B, U)`.
+    At padding, where `mask` `(B, S)` is False, the state stays as it is.
     """
     parameters = GRUParameters.of(cell)
     states = _states_at_tokens(
@@ -53,13 +47,7 @@ def gru_step(projected, state, cell):
     `split` avoids this: a training step of chapter 05's model takes about a
     third less time.
 
-    Args:
-        projected: Float tensor `(B, 3U)`, `GRUParameters.project(x)`.
-        state: Float tensor `(B, U)`, h.
-        cell: `GRUParameters`.
-
-    Returns:
-        Float tensor `(B, U)`, h′.
+    The input `GRUParameters.project(x)` is `(B, 3U)`, the state `(B, U)`.
     """
     recurrent = ops.matmul(state, cell.recurrent_kernel) + cell.recurrent_bias
     x_z, x_r, x_h = ops.split(projected, 3, axis=-1)  # (B, U) each
@@ -113,9 +101,7 @@ class GatedUnit(keras.Layer):
 
     Source: Bahdanau et al. (2015), arXiv:1409.0473, appendix A.
 
-    Args:
-        units: Positive int, number n of units.
-        inputs: Dict of a letter to the size of an input, as in `{"W": m}`.
+    `inputs` has the size of each input by its letter, as in `{"W": m}`.
     """
 
     def __init__(self, units, inputs, **kwargs):
@@ -140,15 +126,9 @@ class GatedUnit(keras.Layer):
 
 
 def gated_states(x, mask, unit):
-    """All states of one direction. At padding the state stays as it is.
+    """All states `(B, S, n)` of one direction, for inputs `(B, S, m)`.
 
-    Args:
-        x: Float tensor `(B, S, m)`.
-        mask: Bool tensor `(B, S)`, True at tokens.
-        unit: A built `GatedUnit` with the one input `"W"`.
-
-    Returns:
-        Float tensor `(B, S, n)`.
+    At padding the state stays as it is. The one input of `unit` is `"W"`.
     """
     projected = ops.matmul(x, unit.joined("W"))  # (B, S, 3n)
     recurrent = unit.joined("U")  # (n, 3n)
@@ -156,15 +136,10 @@ def gated_states(x, mask, unit):
 
 
 def gated_step(projected, state, recurrent):
-    """One step of the unit whose equations `GatedUnit` has.
+    """One step of the unit whose equations `GatedUnit` has, s to s′ `(B, n)`.
 
-    Args:
-        projected: Float tensor `(B, 3n)`, Σ_i x_i W_i for z, r and s̃.
-        state: Float tensor `(B, n)`, s.
-        recurrent: Float tensor `(n, 3n)`, U_z, U_r and U side by side.
-
-    Returns:
-        Float tensor `(B, n)`, s′.
+    `projected` `(B, 3n)` is Σ_i x_i W_i for z, r and s̃; `recurrent` `(n, 3n)`
+    has U_z, U_r and U side by side.
     """
     n = state.shape[-1]
     gates = projected[:, : 2 * n] + ops.matmul(state, recurrent[:, : 2 * n])

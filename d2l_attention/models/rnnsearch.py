@@ -40,33 +40,17 @@ class RNNSearch(Seq2Seq):
         maxout_dim: Positive int, number l of pairs in the maxout layer;
             None = half of `dim`.
 
-    Call arguments:
-        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
-            `(B, T)`, the target as the decoder sees it, beginning with the
-            start token. Id 0 is padding.
-        training: Whether dropout is active.
-        return_attention_scores: If True, also return a dict of the weights
-            `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token
-            that step t predicts.
-
-    Returns:
-        Logits `(B, T, target_vocab_size)`, of float32 or wider.
-
-    Raises:
-        ValueError: If a size is not positive, `num_layers` is not 1, or
-            `dropout` is outside [0, 1).
+    The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
+    `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token that step
+    t predicts.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import RNNSearch
         >>> model = RNNSearch(9, 7, dim=4)
         >>> source, target = np.array([[3, 0, 0]]), np.array([[1, 5]])
-        >>> logits, maps = model(
-        ...     {"source": source, "target": target},
-        ...     return_attention_scores=True,
-        ... )
-        >>> tuple(logits.shape)
-        (1, 2, 7)
+        >>> inputs = {"source": source, "target": target}
+        >>> _, maps = model(inputs, return_attention_scores=True)
         >>> np.array(maps["decoder/attention"])[0, 0].tolist()  # no padding
         [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
@@ -131,15 +115,12 @@ class RNNSearch(Seq2Seq):
         self.output_layer.build((None, None, num_pairs))
 
     def matrices(self):
-        """Every matrix of document 003, by its name and in its shape.
+        """Dict of every matrix of document 003, by its name, in its shape.
 
         The document multiplies matrix times vector, Keras vector times
         matrix. So each matrix here is the transpose of a variable. The names
         of the encoder's matrices begin with → or ←, by direction; Ē is the
         source embedding.
-
-        Returns:
-            Dict name → tensor.
         """
         matrices = {
             "Ē": self.source_embedding.embeddings,

@@ -1,8 +1,6 @@
 """The base of the sequence-to-sequence models, and the plainest of them.
 
-A model reads a source sentence and writes a target sentence, one token a
-step. Training uses `call`; decoding uses the step protocol, `start` and
-`step`.
+Training uses `call`; decoding uses the step protocol, `start` and `step`.
 """
 
 from d2l_attention._checks import check_dict, check_positive, check_rate
@@ -15,25 +13,7 @@ from keras import ops
 class Seq2Seq(keras.Model):
     """What training and decoding need of a sequence-to-sequence model.
 
-    Args:
-        source_vocab_size: Positive int, number of source token ids.
-        target_vocab_size: Positive int, number of target token ids.
-        dim: Positive int, size D of embeddings and hidden states.
-        num_layers: Positive int, number of layers on each side.
-        dropout: Float in [0, 1), rate of dropout.
-
-    Call arguments:
-        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
-            `(B, T)`, the target as the decoder sees it, beginning with the
-            start token. Id 0 is padding.
-        return_attention_scores: If True, also return a dict name → weights
-            `(B, H, T, S)`. Row t belongs to the token that step t predicts.
-
-    Returns:
-        Logits `(B, T, target_vocab_size)`, of float32 or wider.
-
-    Raises:
-        ValueError: If a size is not positive or `dropout` outside [0, 1).
+    `FixedContextSeq2Seq` describes the arguments and the call.
     """
 
     # Keras's default, at most 0.05, is small beside a recurrent state. With it
@@ -92,11 +72,7 @@ class Seq2Seq(keras.Model):
         raise NotImplementedError
 
     def step(self, token, state):
-        """Read one target token `(B,)`, and predict the next.
-
-        Returns:
-            Logits `(B, target_vocab_size)`, and the state after the token.
-        """
+        """Read a token `(B,)`: the logits `(B, vocab_size)`, and the state."""
         raise NotImplementedError
 
     def get_config(self):
@@ -146,7 +122,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         self.decoder_cells = self._cells()
 
     def _cells(self):
-        """One GRU cell for each layer."""
         return [
             keras.layers.GRUCell(self.dim, dtype=self.dtype_policy)
             for _ in range(self.num_layers)
@@ -163,32 +138,18 @@ class RecurrentSeq2Seq(Seq2Seq):
         self.output_layer.build((None, None, dim))
 
     def memorize(self, annotations, final, mask):
-        """The memory: what the decoder keeps of the source.
+        """What the decoder keeps of the source; every tensor batch first.
 
-        Args:
-            annotations: Float tensor `(B, S, D)`, the top layer's states.
-            final: Float tensor `(B, D)`, the top layer's last state.
-            mask: Bool tensor `(B, S)`, True at source tokens.
-
-        Returns:
-            A nest of tensors, each with the batch as its first axis.
+        `annotations` `(B, S, D)` are the top layer's states, `final` `(B, D)`
+        the last of them; `mask` `(B, S)` is True at source tokens.
         """
         raise NotImplementedError
 
     def read(self, query, memory):
-        """Read the context.
-
-        Args:
-            query: Float tensor `(B, D)`, the decoder's state.
-            memory: What `memorize` returned.
-
-        Returns:
-            Context `(B, D)`, and a dict name → weights `(B, S)`.
-        """
+        """The context `(B, D)` of a state, and a dict of weights `(B, S)`."""
         raise NotImplementedError
 
     def encode(self, source, training=None):
-        """The memory and the decoder's first state."""
         mask = ops.not_equal(source, 0)  # (B, S)
         x = self.source_embedding(source)  # (B, S, M), M = embedding_dim
         x = self.dropout_layer(x, training=training)
@@ -258,8 +219,7 @@ class FixedContextSeq2Seq(RecurrentSeq2Seq):
     Bahdanau attention, as what attention replaces.
 
     Args:
-        source_vocab_size: Positive int, number of source token ids.
-        target_vocab_size: Positive int, number of target token ids.
+        source_vocab_size, target_vocab_size: Positive ints, numbers of ids.
         dim: Positive int, size D of the hidden states.
         num_layers: Positive int, number of layers on each side.
         dropout: Float in [0, 1), rate of dropout on embedded tokens and on the
@@ -276,9 +236,6 @@ class FixedContextSeq2Seq(RecurrentSeq2Seq):
 
     Returns:
         Logits `(B, T, target_vocab_size)`, of float32 or wider.
-
-    Raises:
-        ValueError: If a size is not positive or `dropout` is outside [0, 1).
 
     Example:
         >>> import numpy as np

@@ -103,45 +103,21 @@ class TransformerEncoder(TransformerStack):
     Args:
         dim: Positive int, features D.
         num_layers: Positive int, number of blocks.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise nets.
+        num_heads, ffn_dim: As in `TransformerEncoderBlock`.
         dropout: Float in [0, 1), rate of dropout on the input, on weights and
             on residuals.
-        activation: Name or function of the nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual. One more norm then
-            follows the last block.
-        epsilon: Float of the layer normalizations.
+        activation, use_bias, normalize_first, epsilon: As there. Where blocks
+            normalize first, one more norm follows the last block.
         max_length: Positive int, number of sinusoidal positions that are
             added to the input; None adds none.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, embedded tokens.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
-            `(B, H, T, T)`; True = may attend.
-        query_mask, key_mask, mask: Bool tensors `(B, T)`, True at tokens;
-            Keras fills one of them from an implicit mask.
-        use_causal_mask: Whether no token sees a later one.
-        return_attention_scores: If True, also return the weights.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, D)`, and if asked a dict of
-        `"block_i/self_attention"` `(B, H, T, T)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `dropout` is outside [0, 1), shapes do not match, or the
-            input is longer than `max_length`.
+    The call is that of `TransformerEncoderBlock`, but the weights come as a
+    dict of `"block_i/self_attention"` `(B, H, T, T)`.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import TransformerEncoder
-        >>> encoder = TransformerEncoder(
-        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
-        ... )
+        >>> encoder = TransformerEncoder(4, 2, num_heads=2, ffn_dim=8)
         >>> _, maps = encoder(np.ones((1, 3, 4)), return_attention_scores=True)
         >>> sorted(maps), tuple(maps["block_0/self_attention"].shape)
         (['block_0/self_attention', 'block_1/self_attention'], (1, 2, 3, 3))
@@ -201,52 +177,20 @@ class TransformerDecoder(TransformerStack):
     Transformer.
 
     Args:
-        dim: Positive int, features D.
-        num_layers: Positive int, number of blocks.
-        num_heads: Positive int, H; divides `dim`.
-        ffn_dim: Positive int, width U of the position-wise nets.
-        dropout: Float in [0, 1), rate of dropout on the input, on weights and
-            on residuals.
-        activation: Name or function of the nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual. One more norm then
-            follows the last block.
-        epsilon: Float of the layer normalizations.
+        dim, num_layers, num_heads, ffn_dim: As in `TransformerEncoder`.
+        dropout, activation, use_bias, normalize_first, epsilon: As there.
         max_length: Positive int, number of sinusoidal positions that are
             added to the input, and slots of a decoding's cache; None adds no
             positions, and then `start` must be told the slots.
 
-    Call arguments:
-        query: Float tensor `(B, T, D)`, embedded tokens of the target.
-        key: Float tensor `(B, S, D')`, the encoder's output.
-        query_mask: Bool tensor `(B, T)`, True at target tokens.
-        key_mask: Bool tensor `(B, S)`, True at source tokens. Keras fills
-            both from implicit masks.
-        attention_mask: Bool tensor over target and target, `(T, T)`,
-            `(B, 1, T)` or `(B, T, T)`; the causal mask comes on top.
-        cross_attention_mask: Bool tensor over target and source, `(T, S)`,
-            `(B, 1, S)` or `(B, T, S)`.
-        return_attention_scores: If True, also return the weights.
-        training: Whether dropout is active.
-
-    Returns:
-        Float tensor `(B, T, D)`, and if asked a dict of
-        `"block_i/self_attention"` `(B, H, T, T)` and
-        `"block_i/cross_attention"` `(B, H, T, S)`.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `dropout` is outside [0, 1), shapes do not match, or the
-            input is longer than `max_length`.
+    The call is that of `TransformerDecoderBlock`, but the weights come as a
+    dict of `"block_i/self_attention"` `(B, H, T, T)` and
+    `"block_i/cross_attention"` `(B, H, T, S)`.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import TransformerDecoder
-        >>> decoder = TransformerDecoder(
-        ...     dim=4, num_layers=2, num_heads=2, ffn_dim=8
-        ... )
+        >>> decoder = TransformerDecoder(4, 2, num_heads=2, ffn_dim=8)
         >>> x, source = np.ones((1, 3, 4)), np.ones((1, 5, 4))
         >>> whole, state = decoder(x, key=source), decoder.start(source)
         >>> for t in range(3):  # token by token
@@ -315,14 +259,9 @@ class TransformerDecoder(TransformerStack):
     def start(self, key, key_mask=None, max_length=None):
         """The state before the first token; every tensor batch first.
 
-        Args:
-            key: Float tensor `(B, S, D)`, the encoder's output.
-            key_mask: Bool tensor `(B, S)`, True at source tokens.
-            max_length: Positive int, slots of the cache; None = the number of
-                positions.
-
-        Raises:
-            ValueError: If nothing says how many slots there are.
+        `key` `(B, S, D)` is the encoder's output, `key_mask` `(B, S)` True at
+        source tokens. The cache has `max_length` slots; None = as many as
+        there are positions.
         """
         max_length = self.max_length if max_length is None else max_length
         if max_length is None:
@@ -367,52 +306,31 @@ class Transformer(Seq2Seq):
     Transformer.
 
     Args:
-        source_vocab_size: Positive int, number of source token ids.
-        target_vocab_size: Positive int, number of target token ids.
+        source_vocab_size, target_vocab_size: Positive ints, numbers of ids.
         dim: Positive int, features D of embeddings and blocks.
         num_layers: Positive int, number of blocks on each side.
         num_heads: Positive int, H; divides `dim`.
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
-        activation: Name or function of the position-wise nets' activation.
-        use_bias: Whether attention's projections have biases. The nets always
-            have b₁ and b₂.
+        activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest source and longest target; decoding
             reserves a cache of this many keys and values.
-        normalize_first: Whether each sublayer reads a normalized input
-            ("pre-norm"), instead of normalizing after each residual.
+        normalize_first: As there; also called "pre-norm".
 
-    Call arguments:
-        inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`
-            `(B, T)`, the target as the decoder sees it, beginning with the
-            start token. Id 0 is padding.
-        training: Whether dropout is active.
-        return_attention_scores: If True, also return a dict of weights:
-            `"encoder/block_i/self_attention"` `(B, H, S, S)`,
-            `"decoder/block_i/self_attention"` `(B, H, T, T)` and
-            `"decoder/block_i/cross_attention"` `(B, H, T, S)`. Row t of the
-            last two belongs to the token that step t predicts.
-
-    Returns:
-        Logits `(B, T, target_vocab_size)`, of float32 or wider.
-
-    Raises:
-        ValueError: If a size is not positive, `num_heads` does not divide
-            `dim`, `dropout` is outside [0, 1), or there are more tokens than
-            `max_length`.
+    The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
+    `"encoder/block_i/self_attention"` `(B, H, S, S)`,
+    `"decoder/block_i/self_attention"` `(B, H, T, T)` and
+    `"decoder/block_i/cross_attention"` `(B, H, T, S)`. Row t of the last two
+    belongs to the token that step t predicts.
 
     Example:
         >>> import numpy as np
         >>> from d2l_attention import Transformer
         >>> model = Transformer(9, 7, dim=8, num_layers=1)
         >>> source, target = np.array([[3, 4, 0]]), np.array([[1, 5]])
-        >>> logits, maps = model(
-        ...     {"source": source, "target": target},
-        ...     return_attention_scores=True,
-        ... )
-        >>> tuple(logits.shape)
-        (1, 2, 7)
+        >>> inputs = {"source": source, "target": target}
+        >>> _, maps = model(inputs, return_attention_scores=True)
         >>> tuple(maps["decoder/block_0/cross_attention"].shape)
         (1, 4, 2, 3)
     """

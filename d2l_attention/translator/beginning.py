@@ -43,17 +43,9 @@ OF_THE_SPLITS = (
 
 
 def file_options(path):
-    """The settings of a file, as options of the command `train`.
+    """The settings of a `.toml` or `.json` file, as options of `train`.
 
-    Args:
-        path: A `.toml` or `.json` file with the names of settings, as in the
-            `settings.json` of a run.
-
-    Returns:
-        List of str, as on a command line.
-
-    Raises:
-        RunError: If the file cannot be read, or holds another name.
+    The names are those of a run's `settings.json`; others are refused.
     """
     values, names = _read(path), [x.name for x in dataclasses.fields(Settings)]
     if unknown := sorted({*values} - {*names, *TEXTS.values()}):
@@ -69,12 +61,10 @@ def file_options(path):
 
 
 def warn_of_other_text(path, identity):
-    """Tell that a corpus is not the one of a run's settings any more.
+    """Tell that a corpus is not the one of a file of settings any more.
 
-    Args:
-        path: A file of settings. One that was written by hand has no checksum,
-            and then there is nothing to tell.
-        identity: Dict, `Settings.identity()` of the run that begins.
+    A file that was written by hand has no checksum, so there is nothing to
+    tell.
     """
     before = {**identity, **_read(path)}
     for text in changed_texts(before, identity):
@@ -86,7 +76,6 @@ def warn_of_other_text(path, identity):
 
 
 def _read(path):
-    """Dict of what a file of settings holds."""
     path, readers = Path(path), {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
         raise RunError(f"Settings are a .toml or .json file. Received: {path}")
@@ -120,13 +109,6 @@ def run_options(run, resume_from):
 
     Once the new run has settings of its own, it goes on with these, so the
     first one may be gone.
-
-    Args:
-        run: The run folder of the new run.
-        resume_from: The run folder to begin with.
-
-    Raises:
-        RunError: If that is no run folder, or the same one.
     """
     if Path(run).resolve() == Path(resume_from).resolve():
         raise RunError(
@@ -140,20 +122,7 @@ def run_options(run, resume_from):
 
 
 def load_beginning(settings, run, verbose=0):
-    """The translator to begin with, unless the run has a checkpoint.
-
-    Args:
-        settings: `Settings`.
-        run: The new `Run`.
-        verbose: 1 prints what was loaded, and warns if the splits differ.
-
-    Returns:
-        `Translator`, or None.
-
-    Raises:
-        RunError: If there is no such run, if its model is another, or if it
-            has no checkpoint.
-    """
+    """The translator to begin with; None if the run has a checkpoint."""
     if settings.resume_from is None or (run.path / "checkpoint").exists():
         return None
     beginning = Run(settings.resume_from)

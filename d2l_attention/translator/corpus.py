@@ -34,19 +34,7 @@ def read_splits(settings, verbose=0):
 
 
 class Corpus:
-    """The splits of a corpus as ids, its vocabularies and its batches.
-
-    Args:
-        settings: `Settings`.
-        run: `Run` that may have vocabularies, or None.
-        vectorizers: Pair of the vectorizers to use; None takes those of the
-            run, or makes new ones.
-        verbose: 1 prints what was read, and what the vocabularies hold.
-
-    Raises:
-        DataError: If the file of the corpus is unusable or too small.
-        RunError: If the training pairs do not fill one batch.
-    """
+    """The splits of a corpus as ids, its vocabularies and its batches."""
 
     def __init__(self, settings, run=None, vectorizers=None, verbose=0):
         self.pairs = read_splits(settings, verbose)
@@ -71,7 +59,6 @@ class Corpus:
             )
 
     def _vectorizers(self, settings, run):
-        """Those of the run, or newly made ones."""
         size, train = settings.vocab_size, self.pairs.train
         if settings.subwords and size:
             raise RunError(
@@ -115,18 +102,10 @@ class Corpus:
         return Pairs(*splits)
 
     def batches(self, first, last):
-        """The batches of steps `first` … `last` − 1.
+        """The batches of steps `first` … `last` − 1: step, sources, targets.
 
         Each epoch has its own order of the pairs. It depends on the seed and
         the epoch alone, so a run that continues sees the same batches.
-
-        Args:
-            first: Int, the first step.
-            last: Int, the step after the last.
-
-        Yields:
-            The step, and the int32 arrays `(batch_size, max_length)` of
-            sources and `(batch_size, max_length + 2)` of targets.
         """
         epoch = None
         for step in range(first, last):

@@ -17,23 +17,12 @@ class ToldToLeave(Exception):
 def train(trainer, run, *, chief, checkpoint_every, log_every, samples=0):
     """Train from the last checkpoint, or from the beginning, to the end.
 
-    Args:
-        trainer: `Trainer`.
-        run: `Run`; only the chief writes to its folder.
-        chief: Whether this worker is the first.
-        checkpoint_every: Int, steps between two checkpoints.
-        log_every: Int, steps between two rows of the history. A row holds
-            the mean loss since the row before.
-        samples: Int, sentences of the validation split that are translated
-            and shown after each epoch, the same ones each time.
-
-    Returns:
-        List of the rows of the history, `run.history`.
-
-    Raises:
-        RunError: If the loss or a parameter becomes NaN or infinite. The last
-            checkpoint before that is kept.
-        ToldToLeave: If a worker was told to leave, after a checkpoint.
+    Only the chief writes to the folder of the `Run`. There are
+    `checkpoint_every` steps between two checkpoints, and `log_every` between
+    two rows of the history, each with the mean loss since the row before.
+    `samples` sentences of the validation split, the same ones each time, are
+    translated and shown after each epoch. If the loss or a parameter becomes
+    NaN or infinite, the last checkpoint before that is kept.
     """
     corpus, settings = trainer.corpus, trainer.settings
     epochs, per_epoch = settings.epochs, corpus.steps_per_epoch
@@ -151,15 +140,7 @@ def _translations(translator, pairs):
 
 
 class Progress:
-    """How far a training is: a bar in a terminal, plain lines in a log.
-
-    A context; when it ends, nothing follows on the bar's line.
-
-    Args:
-        first: Int, steps that an earlier start has made.
-        last: Int, all steps.
-        quiet: Whether to show nothing.
-    """
+    """How far a training is: a bar in a terminal, plain lines in a log."""
 
     def __init__(self, first, last, quiet=False):
         self.last, self.quiet = last, quiet

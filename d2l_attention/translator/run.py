@@ -64,9 +64,6 @@ class Run:
 
     `history` has the rows of `history.csv`, in the order of `COLUMNS`: those
     of the last checkpoint, once it is loaded, and those that were added.
-
-    Args:
-        path: The folder. `open` makes it where there is none.
     """
 
     def __init__(self, path):
@@ -75,15 +72,7 @@ class Run:
         self._lock = filelock.FileLock(self._at(LOCK))
 
     def check(self, identity):
-        """Refuse the folder if a run of these settings has no place in it.
-
-        Args:
-            identity: Dict, `Settings.identity()`.
-
-        Raises:
-            RunError: If the folder holds a run of other settings, or files
-                of something else.
-        """
+        """Refuse the folder if it holds another run, or something else."""
         if self._at("settings.json").exists():
             self._check_settings(identity)
         # Another worker of the same run may be writing its settings now.
@@ -99,15 +88,7 @@ class Run:
             )
 
     def open(self, identity):
-        """Take the folder for a run of these settings, new or continued.
-
-        Args:
-            identity: Dict, `Settings.identity()`.
-
-        Raises:
-            RunError: If the folder holds a run of other settings or files of
-                something else, cannot be made, or is open in another process.
-        """
+        """Take the folder for a run of these settings, new or continued."""
         self.check(identity)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -128,7 +109,6 @@ class Run:
             self.write_json("settings.json", identity)
 
     def close(self):
-        """Release the folder, if it is open."""
         if self._lock.is_locked:
             self._at(HOLDER).unlink(missing_ok=True)
             self._lock.release(force=True)
@@ -170,15 +150,7 @@ class Run:
             )
 
     def write(self, name, data):
-        """Write bytes to a file, all or none.
-
-        Args:
-            name: Str, name of the file in the folder.
-            data: Bytes.
-
-        Raises:
-            RunError: If they cannot be written; the old file stays.
-        """
+        """Write bytes to a file, all or none: the old file stays."""
         try:
             write_whole(self._at(name), data)
         except OSError as error:
@@ -202,11 +174,7 @@ class Run:
     # What it began with.
 
     def load_settings(self):
-        """The `Settings` of the run.
-
-        Raises:
-            ValueError: If the folder holds no settings of a run.
-        """
+        """The `Settings` of the run; a ValueError if the folder holds none."""
         try:
             return settings_of(self.read_json("settings.json"))
         except (RunError, KeyError, TypeError) as error:
@@ -215,14 +183,6 @@ class Run:
             ) from error
 
     def write_vocabularies(self, vectorizers):
-        """Write the words, or the pieces, of both languages.
-
-        Args:
-            vectorizers: Pair of vectorizers, of the source and the target.
-
-        Raises:
-            RunError: If a file cannot be written.
-        """
         for i, vectorizer in enumerate(vectorizers):
             if isinstance(vectorizer, SubwordVectorizer):
                 self.write(SUBWORD_FILES[i], vectorizer.model)
@@ -231,14 +191,6 @@ class Run:
                 self.write(WORD_FILES[i], "\n".join(words).encode())
 
     def load_vectorizers(self, subwords):
-        """The pair of vectorizers of the run.
-
-        Args:
-            subwords: Whether they have pieces of words, as `Settings` says.
-
-        Raises:
-            OSError, ValueError: If a file is missing or damaged.
-        """
         if subwords:
             pieces = [self._at(name).read_bytes() for name in SUBWORD_FILES]
             return [SubwordVectorizer(model) for model in pieces]
@@ -248,37 +200,18 @@ class Run:
     # Where it stands.
 
     def save_checkpoint(self, arrays, position):
-        """Save the state of the run, and its history.
-
-        Args:
-            arrays: Dict of name to array.
-            position: Dict of where the run stands, of what JSON can hold. The
-                history joins it.
-
-        Raises:
-            RunError: If a file cannot be written; the old one stays.
-        """
+        """Save arrays by name, where the run stands, and its history."""
         position = {**position, "history": self.history}
         self._save("checkpoint", arrays, position)
         self.write_history()
 
     def load_checkpoint(self):
-        """Read the state of the run, and its history.
-
-        Returns:
-            `(arrays, position)`, as `save_checkpoint` has written them; None
-            if there is no checkpoint yet.
-
-        Raises:
-            RunError: If the file is damaged, is a checkpoint of another run,
-                or is no checkpoint.
-        """
+        """`(arrays, position)` as they were saved; None before the first."""
         checkpoint = self._load("checkpoint")
         self.history = checkpoint[1]["history"] if checkpoint else []
         return checkpoint
 
     def write_history(self):
-        """Write `history.csv`."""
         self.write("history.csv", _csv(COLUMNS, self.history))
 
     def _save(self, name, arrays, position):
@@ -325,7 +258,6 @@ class Run:
         return [row[1] for row in rows], [row[place] for row in rows]
 
     def validation_losses(self):
-        """List of the validation loss of each epoch so far."""
         return self.points("validation_loss")[1]
 
     def epoch_loss(self):
@@ -351,13 +283,6 @@ class Run:
         """Save the parameters of the epoch that ends.
 
         Those of the epochs before it go, but for the last ones and the best.
-
-        Args:
-            model: The model.
-            settings: `Settings`.
-
-        Raises:
-            RunError: If a file cannot be written.
         """
         number = len(self.validation_losses())
         arrays = {k: v.numpy() for k, v in by_name(model.variables).items()}
@@ -368,17 +293,7 @@ class Run:
             self._at(EPOCH.format(old)).unlink(missing_ok=True)
 
     def final_parameters(self, settings):
-        """The parameters that the run ends with, and where they are from.
-
-        Args:
-            settings: `Settings`.
-
-        Returns:
-            Dict of name to array, as `by_name(model.variables)`; and a str.
-
-        Raises:
-            RunError: If the file of an epoch is damaged or missing.
-        """
+        """Dict of the parameters that the run ends with, and their epochs."""
         number = len(self.validation_losses())
         if settings.final == "last":
             chosen = [number]
@@ -404,11 +319,6 @@ class Run:
         return epoch[0]
 
     def draw_curves(self):
-        """Write `learning_curves.png`.
-
-        Raises:
-            RunError: If the file cannot be written; the old one stays.
-        """
         from d2l_attention.heatmaps import plot_learning_curves
         from d2l_attention.heatmaps.display import to_png
 
@@ -422,17 +332,7 @@ class Run:
     # What came of it.
 
     def write_results(self, trainer):
-        """Save the model, score it on the test split, and draw one alignment.
-
-        Args:
-            trainer: `Trainer`, after the last step.
-
-        Returns:
-            Dict of the scores, as in `scores.json`.
-
-        Raises:
-            RunError: If a file cannot be written.
-        """
+        """Save the model, draw an alignment, and return the test's scores."""
         settings, corpus = trainer.settings, trainer.corpus
         # A plain copy, which does not need the strategy of the training.
         parameters, where = self.final_parameters(settings)
@@ -457,15 +357,7 @@ class Run:
         return scores
 
     def load(self):
-        """The translator of the run: of its end, or of its last checkpoint.
-
-        Returns:
-            `Translator`, and a str that says what was loaded.
-
-        Raises:
-            ValueError: If the folder is no run folder, or damaged.
-            RunError: If there is no checkpoint yet, or it is damaged.
-        """
+        """The `Translator` of its end or last checkpoint, and which it is."""
         if self._at("model.keras").exists():
             return load_translator(self.path), "the finished run"
         settings, checkpoint = self.load_settings(), self.load_checkpoint()
@@ -479,9 +371,7 @@ class Run:
     def held_out_pairs(self):
         """The held-out pairs, a list of `(source, target)`.
 
-        Raises:
-            DataError: If the run has not finished, and its corpus is not
-                there any more, or is another.
+        Before its end they are those of its corpus, if that is unchanged.
         """
         table = self._at("translations.csv")
         if table.exists():
@@ -498,15 +388,9 @@ class Run:
         return Corpus(settings, self).pairs.test
 
     def trained_sources(self):
-        """The sources that it was trained on, and the run it began with.
+        """The set of sources that it and the run before it were trained on.
 
-        Returns:
-            Set of str, normalized and without the marks at their ends.
-
-        Raises:
-            FileNotFoundError: If a corpus is not there any more.
-            DataError: If a corpus has changed.
-            ValueError: If a folder is no run folder.
+        They are normalized, without the marks at their ends.
         """
         settings = self._settings_with_text()
         with warnings.catch_warnings():
@@ -574,17 +458,7 @@ def load_translator(folder):
 
 
 def make_translator(settings, vectorizers, arrays):
-    """The translator of some parameters of a run.
-
-    Args:
-        settings: `Settings`.
-        vectorizers: Pair of vectorizers.
-        arrays: Dict of name to array, as `by_name(model.variables)`; others
-            may be among them.
-
-    Returns:
-        `Translator`.
-    """
+    """The translator of the parameters of a run, which `arrays` holds."""
     model = settings.make_model(*(v.vocabulary_size() for v in vectorizers))
     shape = (None, settings.max_length)
     model.build({"source": shape, "target": shape})
@@ -612,7 +486,6 @@ def translations_csv(pairs, translations):
 
 
 def _csv(columns, rows):
-    """The content of a CSV file with a header."""
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(columns)

@@ -48,8 +48,7 @@ def chrf(hypotheses, references):
     Source: Popović (2015), computed by `sacrebleu.metrics.CHRF`.
 
     Args:
-        hypotheses: List of N str, one translation for each sentence.
-        references: List of N str.
+        hypotheses, references: As in `bleu`.
 
     Returns:
         `Score(score, low, high)`.
@@ -61,11 +60,7 @@ def chrf(hypotheses, references):
 
 
 def signatures():
-    """How `bleu` and `chrf` compute, in sacrebleu's words.
-
-    Returns:
-        Dict of the name of a metric to its signature.
-    """
+    """Dict of how `bleu` and `chrf` compute, in sacrebleu's words."""
     from sacrebleu.metrics import BLEU
 
     metrics = {
@@ -83,8 +78,7 @@ def paired_bootstrap(baseline, system, references):
     Source: Koehn (2004), computed by sacrebleu's `PairedTest`.
 
     Args:
-        baseline: List of N str, translations of one system.
-        system: List of N str, translations of the other system.
+        baseline, system: Lists of N str, the translations of two systems.
         references: List of N str.
 
     Returns:
@@ -116,18 +110,7 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
     """Translate the sources of pairs, and compare with their targets.
 
     BLEU and chrF are those of normalized text, so that the scores of words
-    and of subwords can be compared.
-
-    Args:
-        translator: `Translator`.
-        pairs: List of N pairs `(source, target)`.
-        beam: Positive int, width of the beam; 1 is greedy search.
-        length_penalty: Float, as in `BeamDecoder`.
-
-    Returns:
-        List of N str, the translations; and a dict of the scores with their
-        95 % intervals, of how they were searched, and of sacrebleu's
-        signatures.
+    and of subwords can be compared. The translations come back, and a dict.
     """
     sources, references = zip(*pairs, strict=True)
     _warn_of_unknown(translator, sources)
@@ -191,8 +174,7 @@ def _score(metric, hypotheses, references):
 def _mean_and_half_width(result):
     """Mean of the resamples' scores, and half the width of their interval.
 
-    sacrebleu keeps the two in private attributes. Its only public way to
-    them is the text of `result.format()`, which gives rounded numbers.
+    sacrebleu's only public way to them is a text with rounded numbers.
     """
     return result._mean, result._ci
 

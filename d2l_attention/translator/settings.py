@@ -96,14 +96,7 @@ class Settings:
         return self.max_length * (PIECES_PER_TOKEN if self.subwords else 1)
 
     def share(self, workers):
-        """Number of sentences of a global batch that each worker takes.
-
-        Args:
-            workers: Positive int, number of workers.
-
-        Raises:
-            RunError: If the workers cannot share a batch evenly.
-        """
+        """Number of sentences of a global batch that each worker takes."""
         if self.batch_size % workers:
             raise RunError(
                 f"A global batch of {self.batch_size} cannot be shared evenly "
@@ -271,24 +264,14 @@ def add_arguments(parser):
 
 
 def settings_of(values):
-    """The `Settings` among the names and values of a dict.
-
-    Raises:
-        KeyError: If a setting is missing.
-    """
     names = [field.name for field in dataclasses.fields(Settings)]
     return Settings(**{name: values[name] for name in names})
 
 
 def changed_texts(before, now):
-    """The files whose path is the same in two settings, but not their text.
+    """List of the files whose path is the same in two, but not their text.
 
-    Args:
-        before: Dict, `Settings.identity()` when a run began.
-        now: Dict, the same of today.
-
-    Returns:
-        List of str, their names.
+    Both are `Settings.identity()`, of when a run began and of today.
     """
     return [
         files.named(now[name] or "the shipped corpus")

@@ -24,14 +24,6 @@ class Trainer:
 
     Set `told_to_leave` in one worker, and `leaving` is True in all of them
     after the same step.
-
-    Args:
-        settings: `Settings`.
-        corpus: `Corpus`.
-        strategy: A `tf.distribute.Strategy`.
-
-    Raises:
-        RunError: If the replicas cannot share a global batch evenly.
     """
 
     def __init__(self, settings, corpus, strategy):
@@ -79,14 +71,7 @@ class Trainer:
         return by_name([*self.model.variables, *self.optimizer.variables])
 
     def restore(self, arrays):
-        """Assign the arrays of a checkpoint to `variables`.
-
-        Args:
-            arrays: Dict of name to array.
-
-        Raises:
-            RunError: If names or shapes differ; then nothing is assigned.
-        """
+        """Assign the arrays of a checkpoint, if all names and shapes fit."""
         variables = self.variables()
         shapes = {name: tuple(x.shape) for name, x in variables.items()}
         saved = {name: tuple(x.shape) for name, x in arrays.items()}
@@ -100,7 +85,6 @@ class Trainer:
             variable.assign(arrays[name])
 
     def begin_with(self, model):
-        """Take the parameters of a model of the same sizes."""
         for variable, value in zip(
             self.model.trainable_variables,
             model.trainable_variables,
@@ -114,18 +98,13 @@ class Trainer:
         return all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f")
 
     def learning_rate(self):
-        """Float, the learning rate of the next step."""
         return float(self.optimizer.learning_rate)
 
     def step(self, source, target):
-        """Train on one global batch.
+        """Train on one global batch; the mean loss of a token before the step.
 
-        Args:
-            source: Int array `(B, S)`, padded with 0.
-            target: Int array `(B, T + 1)`, between the start and end tokens.
-
-        Returns:
-            Float, the mean loss of a token before the step.
+        Sources `(B, S)` are padded with 0; targets `(B, T + 1)` stand between
+        the start and end tokens.
         """
         tokens = np.float32((target[:, 1:] != 0).sum())
 

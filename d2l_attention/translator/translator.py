@@ -67,10 +67,6 @@ class Translator:
         Returns:
             List of N str: tokens between spaces, or, from subwords, text as
             people write it.
-
-        Raises:
-            ValueError: If a text has no token, or more than `max_length`; or
-                if `beam` is not positive.
         """
         source = self._ids(texts)  # (N, S), S = max_length
         ids = self.decoder(beam, length_penalty).predict(
@@ -79,15 +75,7 @@ class Translator:
         return ids_to_text(ids, self.vectorizers[1])
 
     def decoder(self, beam=1, length_penalty=1.0):
-        """The `GreedyDecoder` or `BeamDecoder` that `translate` uses.
-
-        Args:
-            beam: Positive int, width of the beam; 1 is greedy search.
-            length_penalty: Float, as in `BeamDecoder`.
-
-        Raises:
-            ValueError: If `beam` is not positive.
-        """
+        """The `GreedyDecoder` or `BeamDecoder` that `translate` uses."""
         search = beam, length_penalty
         if search not in self._decoders:  # each is compiled once
             self._decoders[search] = self._make_decoder(*search)
@@ -109,7 +97,9 @@ class Translator:
         """The attention weights of a translation, with its tokens.
 
         A Transformer has weights in every block and head. These are the mean
-        over the heads of the last block's cross-attention.
+        over the heads of the last block's cross-attention. Pieces are joined
+        to words: the weight of a source word is the sum, that of a target
+        word the mean over its pieces.
 
         Args:
             text: Str, the source as people write it.
@@ -118,12 +108,7 @@ class Translator:
         Returns:
             Float array `(T, S)`: row t shows where the model looked when it
             chose target token t. Then the list of the S source tokens and
-            the list of the T target tokens, the last of them `[end]`. Pieces
-            are joined to words: the weight of a source word is the sum, that
-            of a target word the mean over its pieces.
-
-        Raises:
-            ValueError: If `text` has no token, or more than `max_length`.
+            the list of the T target tokens, the last of them `[end]`.
         """
         source, vectorizer = self.tokens(text), self.vectorizers[1]
         pieces = isinstance(vectorizer, SubwordVectorizer)
@@ -149,31 +134,11 @@ class Translator:
         return weights, source, [*target, END]
 
     def unknown_tokens(self, text):
-        """The tokens that the model has never seen, and reads as `[UNK]`.
-
-        Args:
-            text: Str, the source as people write it.
-
-        Returns:
-            List of str, in the order of the text.
-
-        Raises:
-            ValueError: If `text` has no token, or more than `max_length`.
-        """
+        """List of the tokens of a text that the model reads as `[UNK]`."""
         return [x for x in self.tokens(text) if x not in self._known]
 
     def tokens(self, text):
-        """The tokens of a source, as the model reads them.
-
-        Args:
-            text: Str, the source as people write it.
-
-        Returns:
-            List of str: words, or pieces of words.
-
-        Raises:
-            ValueError: If `text` has no token, or more than `max_length`.
-        """
+        """List of the tokens of a source: words, or pieces of words."""
         tokens = tokenize(text, self.vectorizers[0])
         if not 0 < len(tokens) <= self.max_length:
             raise ValueError(
@@ -183,7 +148,6 @@ class Translator:
         return tokens
 
     def _ids(self, texts):
-        """Source ids `(N, max_length)`."""
         tokens = [self.tokens(text) for text in texts]
         if not isinstance(self.vectorizers[0], SubwordVectorizer):
             texts = [" ".join(x) for x in tokens]
@@ -191,19 +155,7 @@ class Translator:
 
 
 def draw(translator, text, translation, path):
-    """Draw a heatmap of where the model looked.
-
-    Args:
-        translator: `Translator`.
-        text: Str, the source as people write it.
-        translation: Str, its translation, tokens between spaces.
-        path: Path of the file to write: an interactive page if it ends in
-            `.html`, otherwise a PNG picture.
-
-    Raises:
-        ValueError: If `text` has no token, or too many.
-        OSError: If the file cannot be written.
-    """
+    """Draw where the model looked: a page for `.html`, otherwise a PNG."""
     from d2l_attention.heatmaps import plot_alignment, view_attention
     from d2l_attention.heatmaps.display import to_png
 

@@ -30,15 +30,10 @@ LOST = (
 
 
 def read_cluster():
-    """Read `TF_CONFIG`.
+    """The addresses of all workers and the index of this one, by `TF_CONFIG`.
 
-    Returns:
-        List of the workers' addresses, and the index of this worker. A
-        process that runs alone gets `([], 0)`.
-
-    Raises:
-        RunError: If `TF_CONFIG` is not one list of workers. A chief, a
-            parameter server or an evaluator is refused.
+    A process that runs alone gets `([], 0)`. A chief, a parameter server or an
+    evaluator is refused.
     """
     text = os.environ.get("TF_CONFIG", "").strip()
     if text in ("", "{}"):
@@ -66,18 +61,7 @@ def read_cluster():
 
 
 def make_strategy(addresses, index):
-    """The strategy over all workers, or over the GPUs of one process.
-
-    Args:
-        addresses: List of str, the addresses of all workers; empty = alone.
-        index: Int, position of this worker among them.
-
-    Returns:
-        A `tf.distribute.Strategy`.
-
-    Raises:
-        RunError: If this worker cannot listen on its own address.
-    """
+    """The strategy over all workers, or over the GPUs of one process."""
     if len(addresses) > 1:
         try:
             check_port(addresses[index])
@@ -96,14 +80,6 @@ def check_same(strategy, step):
     """Refuse to train where the workers would continue from different steps.
 
     All steps are equal where (number of workers) Σ step² = (Σ step)².
-
-    Args:
-        strategy: A `tf.distribute.Strategy`.
-        step: Int, the step of this worker's checkpoint; 0 without one.
-
-    Raises:
-        RunError: If the workers read different checkpoints, or some workers
-            found none.
     """
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return
@@ -117,12 +93,7 @@ def check_same(strategy, step):
 
 
 def from_chief(strategy, value):
-    """The number of the first worker, for all of them.
-
-    Args:
-        strategy: A `tf.distribute.Strategy`.
-        value: Float of the first worker; None in the others.
-    """
+    """The number of the first worker, for all; the others give None."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return value
     number = tf.constant(0.0 if value is None else value, "float64")
@@ -136,7 +107,6 @@ def reason(error):
 
 
 def count_gpus():
-    """Number of GPUs that TensorFlow sees."""
     with hold_stderr():
         return len(tf.config.list_physical_devices("GPU"))
 
@@ -153,14 +123,7 @@ def free_ports(number):
 
 
 def check_port(address):
-    """Refuse an address that is already in use.
-
-    Args:
-        address: Str, `"host:port"`.
-
-    Raises:
-        OSError: If this process cannot listen on the address.
-    """
+    """Raise an OSError if this process cannot listen on `"host:port"`."""
     host, port = address.rsplit(":", 1)
     with socket.socket() as one:
         if os.name != "nt":  # reuse the port of a run that just ended
@@ -170,17 +133,11 @@ def check_port(address):
 
 
 def run_workers(number, arguments):
-    """Start workers with the same arguments, and wait for all of them.
+    """Start workers with the same arguments of `train`, and wait for all.
 
     When one worker fails, the others have `GRACE` seconds to notice. Then
-    they are stopped. SIGTERM and Ctrl-C are passed on to all of them.
-
-    Args:
-        number: Int, number of workers.
-        arguments: List of str, the arguments of the command `train`.
-
-    Returns:
-        0, or the exit status of the worker that failed.
+    they are stopped. SIGTERM and Ctrl-C are passed on to all of them. What
+    comes back is 0, or the exit status of the worker that failed.
     """
     addresses = [f"127.0.0.1:{port}" for port in free_ports(number)]
     threads = max((os.cpu_count() or 1) // number, 1)
@@ -218,9 +175,6 @@ def told_to_leave(act):
     A cluster sends SIGTERM to a process before it takes the machine away. The
     second Ctrl-C interrupts as usual. Other threads than the main one get no
     signals; there nothing changes.
-
-    Args:
-        act: A function without arguments.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

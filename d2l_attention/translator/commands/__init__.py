@@ -26,7 +26,6 @@ def errors_in_a_line(main):
 
 
 def add_search_options(parser):
-    """Add `--beam` and `--length-penalty` to an `ArgumentParser`."""
     parser.add_argument("--beam", type=int, default=1, help="width (1: greedy)")
     parser.add_argument(
         "--length-penalty",

@@ -25,15 +25,6 @@ LONGEST = 20_000  # bytes of a request
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `demo`.
-
-    Args:
-        arguments: List of str, what follows the name of the command.
-
-    Returns:
-        0, or 2 if the run or the port cannot be used, or if Starlette or
-        uvicorn is not installed.
-    """
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention demo",
         description="Show a page on this machine that translates with a run, "
@@ -87,14 +78,6 @@ def make_app(translator, beam=1, length_penalty=1.0):
         GET  /map?text=…&translation=…  →  a page of `view_attention`
 
     Only this machine may ask, and one translation is made at a time.
-
-    Args:
-        translator: `Translator`.
-        beam: Positive int, width of the beam; 1 is greedy search.
-        length_penalty: Float, as in `BeamDecoder`.
-
-    Returns:
-        A `starlette.applications.Starlette`.
     """
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool

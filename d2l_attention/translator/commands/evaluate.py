@@ -27,14 +27,6 @@ from d2l_attention.translator.settings import (
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `evaluate`.
-
-    Args:
-        arguments: List of str, what follows the name of the command.
-
-    Returns:
-        0, or 2 if the run or the file cannot be used.
-    """
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention evaluate",
         description="Score a run, or the last checkpoint of one that has not "

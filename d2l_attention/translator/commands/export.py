@@ -25,14 +25,6 @@ token. `about.json` says how long a sentence may be and how it was searched.
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `export`.
-
-    Args:
-        arguments: List of str, what follows the name of the command.
-
-    Returns:
-        0, or 2 if the run cannot be used or the folder not written.
-    """
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention export",
         description="Write a run as a SavedModel that translates ids.",
@@ -62,18 +54,7 @@ def main(arguments):
 
 
 def write_export(translator, folder, run, beam, length_penalty):
-    """Write the SavedModel, the vocabularies, and what a caller must know.
-
-    Args:
-        translator: `Translator` of the run.
-        folder: `pathlib.Path`, to be made.
-        run: The run folder.
-        beam: Positive int, width of the beam; 1 is greedy search.
-        length_penalty: Float, as in `BeamDecoder`.
-
-    Raises:
-        OSError: If a file cannot be written.
-    """
+    """Write the SavedModel, the vocabularies, and what a caller must know."""
     decoder = translator.decoder(beam, length_penalty)
     decoder.build((None, translator.max_length))
     decoder.export(

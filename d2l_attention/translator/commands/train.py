@@ -46,14 +46,6 @@ own; the run folder must be one that all of them can read.
 
 
 def main(arguments):
-    """Run the command `train`.
-
-    Args:
-        arguments: List of str, what follows the name of the command.
-
-    Returns:
-        0, or the exit status that tells what went wrong.
-    """
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention train",
         description="Train a translator with attention.",

@@ -19,14 +19,6 @@ from d2l_attention.translator.translator import draw
 
 @errors_in_a_line
 def main(arguments):
-    """Run the command `translate`.
-
-    Args:
-        arguments: List of str, what follows the name of the command.
-
-    Returns:
-        0, or 2 if a text could not be translated.
-    """
     parser = argparse.ArgumentParser(
         prog="python -m d2l_attention translate",
         description="Translate with a trained run.",
