@@ -16,8 +16,6 @@ from d2l_attention.layers.context import (
     ContextGate,
     DynamicContextAttention,
     GlobalContextAttention,
-    mean_context,
-    segment_context,
 )
 from d2l_attention.layers.flash import (
     FlashAttention,
@@ -27,16 +25,11 @@ from d2l_attention.layers.graph import (
     GATAttention,
     GATv2Attention,
     GraphDotProductAttention,
-    adjacency_to_edges,
-    edge_softmax,
 )
 from d2l_attention.layers.hard import (
     HardAttention,
     MovingBaseline,
-    log_probability,
-    most_likely_locations,
     reinforce_loss,
-    sample_locations,
 )
 from d2l_attention.layers.kernel_regression import (
     NWKernelRegression,
@@ -49,7 +42,6 @@ from d2l_attention.layers.linformer import (
 from d2l_attention.layers.longformer import (
     LongformerAttention,
     longformer_attention,
-    longformer_mask,
 )
 from d2l_attention.layers.masking import (
     causal_mask,
@@ -65,25 +57,18 @@ from d2l_attention.layers.multi_query import (
     GroupedQueryAttention,
     MultiQueryAttention,
     grouped_query_attention,
-    share_heads,
 )
 from d2l_attention.layers.page_local import (
     PageLocalAttention,
     page_local_attention,
-    page_mask,
 )
 from d2l_attention.layers.paged import (
-    BlockManager,
-    OutOfBlocksError,
     PagedKVCache,
     paged_attention,
 )
 from d2l_attention.layers.performer import (
     PerformerAttention,
-    log_features,
-    orthogonal_directions,
     performer_attention,
-    performer_weights,
 )
 from d2l_attention.layers.pooling import AttentionPooling
 from d2l_attention.layers.positional_encoding import (
@@ -93,21 +78,13 @@ from d2l_attention.layers.positional_encoding import (
 )
 from d2l_attention.layers.reformer import (
     ReformerAttention,
-    lsh_buckets,
     reformer_attention,
-    reformer_mask,
 )
 from d2l_attention.layers.scoring import (
     AdditiveAttention,
     BilinearAttention,
     ConcatAttention,
     DotProductAttention,
-    additive_scores,
-    bilinear_scores,
-    concat_scores,
-    dot_product_scores,
-    gaussian_scores,
-    scaled_dot_product_scores,
 )
 from d2l_attention.layers.structured import (
     StructuredAttention,
@@ -137,7 +114,6 @@ __all__ = [
     "BahdanauSeq2Seq",
     "BeamDecoder",
     "BilinearAttention",
-    "BlockManager",
     "CausalBlock",
     "ConcatAttention",
     "ContextAttention",
@@ -162,7 +138,6 @@ __all__ = [
     "MultiHeadAttention",
     "MultiQueryAttention",
     "NWKernelRegression",
-    "OutOfBlocksError",
     "PageLocalAttention",
     "PagedKVCache",
     "PerformerAttention",
@@ -177,42 +152,21 @@ __all__ = [
     "TransformerDecoderBlock",
     "TransformerEncoder",
     "TransformerEncoderBlock",
-    "additive_scores",
-    "adjacency_to_edges",
-    "bilinear_scores",
     "causal_mask",
-    "concat_scores",
-    "dot_product_scores",
-    "edge_softmax",
     "flash_attention",
-    "gaussian_scores",
     "grouped_query_attention",
     "linear_chain_marginals",
     "linformer_attention",
-    "log_features",
-    "log_probability",
     "longformer_attention",
-    "longformer_mask",
-    "lsh_buckets",
     "masked_softmax",
-    "mean_context",
-    "most_likely_locations",
     "multi_head_attention",
     "nadaraya_watson",
-    "orthogonal_directions",
     "padding_mask",
     "page_local_attention",
-    "page_mask",
     "paged_attention",
     "performer_attention",
-    "performer_weights",
     "reformer_attention",
-    "reformer_mask",
     "reinforce_loss",
-    "sample_locations",
-    "scaled_dot_product_scores",
-    "segment_context",
-    "share_heads",
     "sinusoidal_encoding",
     "window_mask",
 ]

@@ -1,11 +1,13 @@
 """Each layer used as those of `keras.layers` are, by Keras's own tests too."""
 
+import importlib
 import inspect
 import warnings
 
 from contract import to_numpy
 import d2l_attention
 from d2l_attention import MultiHeadAttention
+from d2l_attention.layers.longformer import longformer_mask
 from every_layer import (
     ARGUMENTS,
     CONTEXT,
@@ -458,10 +460,10 @@ def test_a_transformer_has_no_embeddings_of_another_size():
 INSTEAD = {  # of layers that form no weights: what gives them
     "FlashAttention": "MultiHeadAttention",
     "LinformerAttention": "MultiHeadAttention",
-    "LongformerAttention": "longformer_mask",
-    "PageLocalAttention": "page_mask",
-    "PerformerAttention": "performer_weights",
-    "ReformerAttention": "reformer_mask",
+    "LongformerAttention": "longformer_mask of d2l_attention.layers.longformer",
+    "PageLocalAttention": "page_mask of d2l_attention.layers.page_local",
+    "PerformerAttention": "performer_weights of d2l_attention.layers.performer",
+    "ReformerAttention": "reformer_mask of d2l_attention.layers.reformer",
 }
 
 
@@ -487,7 +489,8 @@ def test_what_needs_weights_is_refused_with_the_way_out(name, instead):
     for tensor in (x, keras.KerasTensor(x.shape)):
         with pytest.raises(ValueError, match=words):
             make(name)(tensor, return_attention_scores=True)
-    assert hasattr(d2l_attention, instead)
+    function, _, module = instead.partition(" of ")
+    assert hasattr(importlib.import_module(module or "d2l_attention"), function)
 
 
 @pytest.mark.parametrize("name", [*SELF_ATTENTION, *DECODERS])
@@ -693,7 +696,7 @@ def test_global_positions_that_are_no_integers_are_refused(positions):
     with pytest.raises(ValueError, match="global_positions.*integers.*flatnon"):
         layer(x, global_positions=positions)
     with pytest.raises(ValueError, match="global_positions.*integers.*flatnon"):
-        d2l_attention.longformer_mask(3, 1, positions)
+        longformer_mask(3, 1, positions)
 
 
 @pytest.mark.parametrize("name", DECODERS)

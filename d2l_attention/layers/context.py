@@ -41,7 +41,7 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import mean_context
+        >>> from d2l_attention.layers.context import mean_context
         >>> x = np.array([[[1.0], [3.0], [5.0]]])
         >>> np.array(mean_context(x, use_causal_mask=True)).tolist()
         [[[1.0], [2.0], [3.0]]]
@@ -78,7 +78,7 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import segment_context
+        >>> from d2l_attention.layers.context import segment_context
         >>> x = np.array([[[1.0], [3.0], [5.0]]])
         >>> sentences = np.array([[0, 0, 1]])
         >>> np.array(segment_context(x, sentences)).tolist()
@@ -184,7 +184,8 @@ class ContextAttention(MultiHeadAttention):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import ContextAttention, segment_context
+        >>> from d2l_attention import ContextAttention
+        >>> from d2l_attention.layers.context import segment_context
         >>> x = np.ones((1, 5, 4), "float32")
         >>> context = segment_context(x, np.array([[0, 0, 0, 1, 1]]))
         >>> layer = ContextAttention(num_heads=2, key_dim=3)

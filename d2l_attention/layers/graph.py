@@ -24,7 +24,7 @@ def edge_softmax(scores, targets, num_nodes):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import edge_softmax
+        >>> from d2l_attention.layers.graph import edge_softmax
         >>> scores, targets = np.zeros(3, "float32"), np.array([0, 0, 1])
         >>> np.array(edge_softmax(scores, targets, num_nodes=2)).tolist()
         [0.5, 0.5, 1.0]
@@ -49,7 +49,7 @@ def adjacency_to_edges(adjacency):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import adjacency_to_edges
+        >>> from d2l_attention.layers.graph import adjacency_to_edges
         >>> adjacency = np.array([[False, True], [False, False]])
         >>> adjacency_to_edges(adjacency).tolist()  # 0 may attend to 1
         [[1, 0]]

@@ -34,7 +34,7 @@ def sample_locations(probabilities, seed=None):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import sample_locations
+        >>> from d2l_attention.layers.hard import sample_locations
         >>> p = np.array([[0.0, 1.0], [0.0, 0.0]])
         >>> np.array(sample_locations(p, seed=0)).tolist()
         [[0.0, 1.0], [0.0, 0.0]]
@@ -61,7 +61,7 @@ def most_likely_locations(scores, mask=None):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import most_likely_locations
+        >>> from d2l_attention.layers.hard import most_likely_locations
         >>> scores = np.array([[-3.0, -1.0, -2.0]])
         >>> np.array(most_likely_locations(scores)).tolist()
         [[0.0, 1.0, 0.0]]
@@ -85,7 +85,7 @@ def log_probability(probabilities, chosen):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import log_probability
+        >>> from d2l_attention.layers.hard import log_probability
         >>> p = np.array([[0.25, 0.75]], "float32")
         >>> chosen = np.array([[1, 0]])
         >>> np.exp(log_probability(p, chosen)).round(2).tolist()

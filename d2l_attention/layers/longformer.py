@@ -192,7 +192,7 @@ class LongformerAttention(SelfAttentionByPattern):
 
     weights_from = (
         "MultiHeadAttention has both, and attends to the same tokens under "
-        "longformer_mask."
+        "longformer_mask of d2l_attention.layers.longformer."
     )
 
     def __init__(
@@ -289,7 +289,7 @@ def longformer_mask(
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import longformer_mask
+        >>> from d2l_attention.layers.longformer import longformer_mask
         >>> mask = longformer_mask(4, window=1, global_positions=[0])
         >>> print(np.array(mask).astype(int))
         [[1 1 1 1]

@@ -231,7 +231,8 @@ def share_heads(layer, num_kv_heads):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import MultiHeadAttention, share_heads
+        >>> from d2l_attention import MultiHeadAttention
+        >>> from d2l_attention.layers.multi_query import share_heads
         >>> layer, x = MultiHeadAttention(4, key_dim=3), np.ones((1, 5, 8))
         >>> _ = layer(x)  # builds it
         >>> shared = share_heads(layer, num_kv_heads=2)

@@ -34,7 +34,7 @@ def page_mask(num_tokens, page_size, neighbors=1, use_causal_mask=False):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import page_mask
+        >>> from d2l_attention.layers.page_local import page_mask
         >>> mask = page_mask(3, page_size=2, neighbors=0)
         >>> np.array(mask).astype(int).tolist()
         [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
@@ -148,7 +148,8 @@ class PageLocalAttention(SelfAttentionByPattern):
     """
 
     weights_from = (
-        "MultiHeadAttention has both, and computes the same under page_mask."
+        "MultiHeadAttention has both, and computes the same under page_mask "
+        "of d2l_attention.layers.page_local."
     )
 
     def __init__(

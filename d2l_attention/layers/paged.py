@@ -18,7 +18,10 @@ class OutOfBlocksError(MemoryError):
     """There are too few free blocks; nothing was changed.
 
     Example:
-        >>> from d2l_attention import BlockManager, OutOfBlocksError
+        >>> from d2l_attention.layers.paged import (
+        ...     BlockManager,
+        ...     OutOfBlocksError,
+        ... )
         >>> manager = BlockManager(num_blocks=2, block_size=4)
         >>> try:
         ...     manager.reserve(manager.add(), num_tokens=9)
@@ -44,7 +47,7 @@ class BlockManager:
         block_size: Positive int, tokens in a block.
 
     Example:
-        >>> from d2l_attention import BlockManager
+        >>> from d2l_attention.layers.paged import BlockManager
         >>> manager = BlockManager(num_blocks=4, block_size=2)
         >>> sequence = manager.add()
         >>> copies = manager.reserve(sequence, num_tokens=3)

@@ -35,7 +35,10 @@ def performer_weights(
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import orthogonal_directions, performer_weights
+        >>> from d2l_attention.layers.performer import (
+        ...     orthogonal_directions,
+        ...     performer_weights,
+        ... )
         >>> alike = np.ones((1, 2, 1, 4), "float32")
         >>> directions = orthogonal_directions(8, 4, seed=0)
         >>> weights = performer_weights(
@@ -95,7 +98,8 @@ def performer_attention(
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import orthogonal_directions, performer_attention
+        >>> from d2l_attention import performer_attention
+        >>> from d2l_attention.layers.performer import orthogonal_directions
         >>> alike = np.ones((1, 3, 1, 4), "float32")
         >>> value = np.array([1.0, 3.0, 8.0]).reshape(1, 3, 1, 1)
         >>> directions = orthogonal_directions(8, 4, seed=0)
@@ -163,7 +167,8 @@ class PerformerAttention(HeadProjections, AttentionLayer):
     """
 
     weights_from = (
-        "performer_weights gives the weights for small inputs, and "
+        "performer_weights of d2l_attention.layers.performer gives the "
+        "weights for small inputs, and "
         "MultiHeadAttention has dropout."
     )
 
@@ -259,7 +264,7 @@ def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import orthogonal_directions
+        >>> from d2l_attention.layers.performer import orthogonal_directions
         >>> w = np.array(orthogonal_directions(num_features=3, size=3, seed=0))
         >>> products = w @ w.T
         >>> off_diagonal = products[~np.eye(3, dtype=bool)]
@@ -296,7 +301,7 @@ def log_features(x, directions):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import log_features
+        >>> from d2l_attention.layers.performer import log_features
         >>> x, directions = np.array([[2.0]]), np.array([[3.0]])
         >>> np.array(log_features(x, directions)).round(2).tolist()  # 6 − 4/2
         [[4.0]]

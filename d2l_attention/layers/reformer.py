@@ -147,7 +147,8 @@ class ReformerAttention(SelfAttentionByPattern):
     """
 
     weights_from = (
-        "For small inputs reformer_mask tells who attends to whom, and "
+        "For small inputs reformer_mask of d2l_attention.layers.reformer "
+        "tells who attends to whom, and "
         "MultiHeadAttention has both under such a mask."
     )
 
@@ -325,7 +326,7 @@ def lsh_buckets(x, rotations):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import lsh_buckets
+        >>> from d2l_attention.layers.reformer import lsh_buckets
         >>> x = np.array([[3.0, 1.0], [1.0, 2.0], [-4.0, 1.0]])
         >>> rotations = np.eye(2)[:, None]  # one round: the axes themselves
         >>> np.array(lsh_buckets(x, rotations)).ravel().tolist()
@@ -357,7 +358,7 @@ def reformer_mask(buckets, chunk_size, key_mask=None, use_causal_mask=False):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import reformer_mask
+        >>> from d2l_attention.layers.reformer import reformer_mask
         >>> buckets = np.array([0, 1, 0, 1]).reshape(1, 4, 1, 1)
         >>> print(np.array(reformer_mask(buckets, chunk_size=2))[0, 0] * 1)
         [[1 0 1 0]

@@ -30,7 +30,7 @@ def dot_product_scores(query, key):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import dot_product_scores
+        >>> from d2l_attention.layers.scoring import dot_product_scores
         >>> query, key = np.array([[[1.0, 2.0]]]), np.array([[[3.0, 4.0]]])
         >>> np.array(dot_product_scores(query, key)).tolist()  # 3 + 8
         [[[11.0]]]
@@ -60,7 +60,7 @@ def scaled_dot_product_scores(query, key):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import scaled_dot_product_scores
+        >>> from d2l_attention.layers.scoring import scaled_dot_product_scores
         >>> query, key = np.ones((1, 1, 4)), np.ones((1, 2, 4))
         >>> np.array(scaled_dot_product_scores(query, key)).tolist()  # 4 / 2
         [[[2.0, 2.0]]]
@@ -86,7 +86,7 @@ def gaussian_scores(query, key):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import gaussian_scores
+        >>> from d2l_attention.layers.scoring import gaussian_scores
         >>> query, key = np.array([[[1.0]]]), np.array([[[2.0], [3.0]]])
         >>> np.array(gaussian_scores(query, key)).tolist()  # −½ 1², −½ 2²
         [[[-0.5, -2.0]]]
@@ -114,7 +114,7 @@ def bilinear_scores(query, key, kernel):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import bilinear_scores
+        >>> from d2l_attention.layers.scoring import bilinear_scores
         >>> query, key = np.ones((1, 1, 2)), np.ones((1, 1, 3))
         >>> kernel = np.arange(6.0).reshape(2, 3)
         >>> np.array(bilinear_scores(query, key, kernel)).tolist()  # 0 + … + 5
@@ -142,7 +142,7 @@ def additive_scores(
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import additive_scores
+        >>> from d2l_attention.layers.scoring import additive_scores
         >>> query, key = np.ones((1, 1, 2)), np.ones((1, 3, 4))
         >>> zeros = np.zeros((2, 5)), np.zeros((4, 5))
         >>> scores = additive_scores(query, key, *zeros, np.ones(5), bias=9.0)
@@ -171,7 +171,7 @@ def concat_scores(query, key, kernel, score_kernel):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import concat_scores
+        >>> from d2l_attention.layers.scoring import concat_scores
         >>> query, key = np.ones((1, 2, 1)), np.ones((1, 3, 1))
         >>> kernel = np.array([[1.0], [-1.0]])  # W [q; k] = q − k
         >>> np.array(concat_scores(query, key, kernel, np.ones(1))).tolist()

@@ -28,10 +28,8 @@ def functions(n):
         flash_attention,
         linformer_attention,
         longformer_attention,
-        lsh_buckets,
         masked_softmax,
         multi_head_attention,
-        orthogonal_directions,
         page_local_attention,
         performer_attention,
         reformer_attention,
@@ -40,6 +38,8 @@ def functions(n):
         multi_head_scores,
         multi_head_sum,
     )
+    from d2l_attention.layers.performer import orthogonal_directions
+    from d2l_attention.layers.reformer import lsh_buckets
     import tensorflow as tf
 
     def dense(query, key, value):

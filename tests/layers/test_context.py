@@ -13,9 +13,8 @@ from d2l_attention import (
     GlobalContextAttention,
     MultiHeadAttention,
     causal_mask,
-    mean_context,
-    segment_context,
 )
+from d2l_attention.layers.context import mean_context, segment_context
 import keras
 import numpy as np
 import pytest

@@ -1,13 +1,8 @@
 """Attention along edges: by mask and by list, and no further."""
 
 from contract import draw, to_numpy
-from d2l_attention import (
-    GATAttention,
-    GATv2Attention,
-    GraphDotProductAttention,
-    adjacency_to_edges,
-    edge_softmax,
-)
+from d2l_attention import GATAttention, GATv2Attention, GraphDotProductAttention
+from d2l_attention.layers.graph import adjacency_to_edges, edge_softmax
 import keras
 import networkx as nx
 import numpy as np

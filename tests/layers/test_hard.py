@@ -6,9 +6,11 @@ from d2l_attention import (
     HardAttention,
     MovingBaseline,
     StructuredAttention,
+    reinforce_loss,
+)
+from d2l_attention.layers.hard import (
     log_probability,
     most_likely_locations,
-    reinforce_loss,
     sample_locations,
 )
 import keras

@@ -1,10 +1,6 @@
 from contract import attention_inputs, check_layer, draw, to_numpy
-from d2l_attention import (
-    NWKernelRegression,
-    gaussian_scores,
-    masked_softmax,
-    nadaraya_watson,
-)
+from d2l_attention import NWKernelRegression, masked_softmax, nadaraya_watson
+from d2l_attention.layers.scoring import gaussian_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np

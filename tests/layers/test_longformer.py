@@ -5,8 +5,8 @@ from d2l_attention import (
     LongformerAttention,
     MultiHeadAttention,
     longformer_attention,
-    longformer_mask,
 )
+from d2l_attention.layers.longformer import longformer_mask
 import numpy as np
 import pytest
 

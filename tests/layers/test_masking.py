@@ -4,9 +4,9 @@ from d2l_attention import (
     causal_mask,
     masked_softmax,
     padding_mask,
-    segment_context,
     window_mask,
 )
+from d2l_attention.layers.context import segment_context
 from d2l_attention.layers.masking import join_causal_mask, merge_masks
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -7,8 +7,8 @@ from d2l_attention import (
     MultiQueryAttention,
     grouped_query_attention,
     multi_head_attention,
-    share_heads,
 )
+from d2l_attention.layers.multi_query import share_heads
 import keras
 from keras import ops
 import numpy as np

@@ -6,8 +6,8 @@ from d2l_attention import (
     PageLocalAttention,
     causal_mask,
     page_local_attention,
-    page_mask,
 )
+from d2l_attention.layers.page_local import page_mask
 import numpy as np
 import pytest
 

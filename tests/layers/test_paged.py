@@ -1,12 +1,8 @@
 """A paged cache is a list of tokens, wherever the tokens lie."""
 
 from contract import draw, to_numpy
-from d2l_attention import (
-    BlockManager,
-    OutOfBlocksError,
-    PagedKVCache,
-    paged_attention,
-)
+from d2l_attention import PagedKVCache, paged_attention
+from d2l_attention.layers.paged import BlockManager, OutOfBlocksError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops

@@ -5,10 +5,12 @@ from d2l_attention import (
     MultiHeadAttention,
     PerformerAttention,
     causal_mask,
-    log_features,
     multi_head_attention,
-    orthogonal_directions,
     performer_attention,
+)
+from d2l_attention.layers.performer import (
+    log_features,
+    orthogonal_directions,
     performer_weights,
 )
 import keras

@@ -1,13 +1,8 @@
 """Tokens that hash alike: one softmax over the union of all rounds."""
 
 from contract import draw, to_numpy
-from d2l_attention import (
-    ReformerAttention,
-    causal_mask,
-    lsh_buckets,
-    reformer_attention,
-    reformer_mask,
-)
+from d2l_attention import ReformerAttention, causal_mask, reformer_attention
+from d2l_attention.layers.reformer import lsh_buckets, reformer_mask
 import numpy as np
 import pytest
 

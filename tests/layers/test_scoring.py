@@ -11,6 +11,8 @@ from d2l_attention import (
     BilinearAttention,
     ConcatAttention,
     DotProductAttention,
+)
+from d2l_attention.layers.scoring import (
     additive_scores,
     bilinear_scores,
     concat_scores,

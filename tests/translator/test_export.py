@@ -6,7 +6,6 @@ import sys
 from d2l_attention.translator import load_translator
 from d2l_attention.translator.commands.export import main as export
 from d2l_attention.translator.commands.train import main as train
-import pytest
 
 TEXTS = ["the red cup .", "i see you", "the cat xyzzy"]
 
