@@ -6,8 +6,6 @@ from pathlib import Path
 from d2l_attention._atomic import is_unfinished, write_whole
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 
 @pytest.fixture
 def path(tmp_path):

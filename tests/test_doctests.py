@@ -40,7 +40,6 @@ def test_the_example_runs(example):
     assert not report, "".join(report)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_ends_with_an_example(name):
     documentation = inspect.getdoc(PUBLIC[name])
@@ -51,7 +50,6 @@ def test_every_public_name_ends_with_an_example(name):
     assert re.search(imports, example), "a reader can paste it"
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_argument_of_a_constructor_has_an_entry(name):
     found = PUBLIC[name]

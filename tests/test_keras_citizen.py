@@ -71,6 +71,7 @@ def test_every_public_layer_is_listed():
     assert len(ARGUMENTS) == 34
 
 
+@pytest.mark.every_backend
 @pytest.mark.filterwarnings(
     "ignore:.shuffle=True. was passed",
     "ignore:The model does not have any trainable weights",
@@ -84,12 +85,14 @@ def test_keras_s_own_layer_test(name):
     run_layer_test(name, SHAPES[name], **options)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", SELF_ATTENTION)
 def test_keras_s_own_layer_test_with_key_and_value(name):
     shapes = {**CROSS, "value_shape": (2, 3, 4)}
     run_layer_test(name, shapes)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", GRAPHS)
 def test_keras_s_own_layer_test_of_a_graph(name):
     adjacency = np.ones((5, 5), "bool")
@@ -128,6 +131,7 @@ def test_the_declared_shape_is_the_real_one(name):
         assert unknown[-1] == declared[0][-1]
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_graph_s_declared_shapes_are_the_real_ones(name):
     edges = np.array([[0, 1], [2, 2], [3, 4]], "int32")
@@ -157,6 +161,7 @@ def test_runs_in_a_sequential_model_and_over_time(name):
     assert tuple(output.shape) == over_time.compute_output_shape(x.shape)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", ONE_INPUT)
 def test_clones_alone_and_takes_an_empty_batch(name):
     inputs = keras.Input((5, 4))
@@ -169,6 +174,7 @@ def test_clones_alone_and_takes_an_empty_batch(name):
     assert tuple(empty.shape) == (0, *model.output_shape[1:])
 
 
+@pytest.mark.every_backend
 @pytest.mark.skipif(
     keras.backend.backend() != "jax",
     reason="on TensorFlow Keras's own MultiHeadAttention fails there too",
@@ -205,6 +211,7 @@ def test_trains_in_a_remat_scope(name):
         assert any(changed)
 
 
+@pytest.mark.every_backend
 def test_no_layer_warns_that_it_destroys_a_mask():
     ids = keras.Input((5,), dtype="int32")
     h = keras.layers.Embedding(7, 4, mask_zero=True)(ids)
@@ -222,7 +229,6 @@ def test_no_layer_warns_that_it_destroys_a_mask():
         model.fit(data, np.ones((2, 5, 3)), verbose=0)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_sizes_of_numpy_are_sizes(name):
     arguments = {
@@ -318,7 +324,6 @@ def constructor(name):
     return cls, sizes, named, options
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", [*ARGUMENTS, *MODELS])
 def test_every_constructor_refuses_what_it_does_not_name(name):
     """Also what only a base class or a private function takes."""
@@ -329,7 +334,6 @@ def test_every_constructor_refuses_what_it_does_not_name(name):
                 cls(*sizes, **named, **{unknown: 1})
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", [*ARGUMENTS, *MODELS])
 def test_the_config_holds_every_argument(name):
     """What is asked for is in it, and comes back from it."""
@@ -342,7 +346,6 @@ def test_the_config_holds_every_argument(name):
     assert cls.from_config(config).get_config() == config
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize(
     "name",
     [
@@ -366,7 +369,6 @@ def test_what_a_stack_is_asked_for_reaches_its_blocks(name):
         assert {x.epsilon for x in norms} == {asked["epsilon"]}
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize(
     ("name", "sizes", "shape", "weight", "deviation"),
     [
@@ -397,7 +399,6 @@ SIZES = {
 }
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_stands_behind_the_sizes_is_given_by_name(name):
     signature = inspect.signature(public_layers()[name].__init__)
@@ -417,7 +418,6 @@ def test_what_stands_behind_the_sizes_is_given_by_name(name):
     assert not any(x.kind is x.VAR_POSITIONAL for x in arguments)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize(
     "name",
     [
@@ -750,7 +750,6 @@ def test_keys_of_reformer_are_its_queries():
     )
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_no_layer_inherits_a_method_that_only_raises(name):
     layer = make(name)

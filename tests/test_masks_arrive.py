@@ -121,6 +121,7 @@ def moved(model):
     return np.abs(first - second).max()
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     ("name", "tensors", "make_model"),
     [
@@ -142,6 +143,7 @@ def test_padding_moves_no_real_token(name, tensors, make_model):
     assert moved(make_model(run)) == 0.0
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("make_model", [functional, Subclassed])
 @pytest.mark.parametrize("name", SELF_ATTENTION)
 @pytest.mark.parametrize("masked", ["key", "value"])
@@ -164,6 +166,7 @@ def test_the_mask_of_a_context_is_enough(make_model):
     assert moved(model) == 0.0
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("make_model", [functional, Subclassed])
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_decoder_needs_the_mask_of_its_source_alone(name, make_model):

@@ -19,8 +19,6 @@ PAGES = [
     *sorted((ROOT / "docs/teaching").rglob("*.md")),
 ]
 
-pytestmark = pytest.mark.backend_free
-
 
 def blocks(page):
     text = (ROOT / page).read_text("utf-8")

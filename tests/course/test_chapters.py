@@ -21,7 +21,6 @@ WORDS_A_MINUTE, LINES_A_MINUTE = 150, 10
 FORMULA, FIGURE = 0.5, 0.75  # minutes
 
 pytestmark = [
-    pytest.mark.backend_free,
     pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem),
 ]
 

@@ -9,8 +9,6 @@ import pytest
 
 SCRIPTS = build.scripts(build.sources([]))
 
-pytestmark = pytest.mark.backend_free
-
 
 def sheet_of(lines, height=300):
     """What a script with these lines draws."""

@@ -29,7 +29,6 @@ SOURCES = build.sources([] if CHOSEN == "all" else CHOSEN.split())
 ENDLESS = "\n    while True:\n        pass\n"
 
 pytestmark = [
-    pytest.mark.backend_free,
     pytest.mark.filterwarnings("ignore::Warning"),  # nbgrader's own
 ]
 

@@ -10,8 +10,6 @@ from course import assignment, build, editions, exams, handouts, progress
 import nbformat
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 SOURCES = build.sources([])
 CHAPTERS = {source.stem: editions.read_chapter(source) for source in SOURCES}
 IDS = list(CHAPTERS)

@@ -33,8 +33,6 @@ import pytest
 
 SEEDS = (1, 2, 3)
 
-pytestmark = pytest.mark.backend_free
-
 
 @pytest.fixture(autouse=True)
 def in_the_folder_of_the_notebooks(monkeypatch):

@@ -9,8 +9,6 @@ from d2l_attention.datasets.files import DataError, read_pairs
 from d2l_attention.heatmaps import read_pharaoh
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 # what `str.splitlines` takes for the end of a line, and what none is
 SEPARATORS = [*"\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"]
 NUMBER = 301

@@ -8,8 +8,6 @@ from d2l_attention.datasets.corpus import read_corpus
 from d2l_attention.datasets.files import read_pairs
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "fra-eng.zip"
 OPTIONS = {"num_validation": 9, "num_test": 9, "max_length": 30}
 

@@ -13,8 +13,6 @@ import zipfile
 from d2l_attention.datasets.files import DataError, read_pairs
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 TITLE = "Other kinds of files"
 PAIRS = [

@@ -6,8 +6,6 @@ import warnings
 from d2l_attention.datasets.files import DataError, read_pairs
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 PAIRS = [
     *((f"go {i}", f"va {i}") for i in range(100)),
     ("Yes, I know.", "Oui, je sais."),

@@ -3,8 +3,6 @@
 from d2l_attention.datasets import corpus, load_results
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

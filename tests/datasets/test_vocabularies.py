@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 ENGLISH = [
     f"{who} {does} {what}."
     for who in ("Tom", "The girl", "My brother", "Nobody")

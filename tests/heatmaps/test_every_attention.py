@@ -92,6 +92,7 @@ class Additive(layers.AdditiveAttention):
         return super().call(inputs, **kwargs)
 
 
+@pytest.mark.every_backend
 def test_subclasses_are_read_whatever_their_call_looks_like():
     layer = OtherArguments(2, 4, name="p")
     _, maps = get_attention_weights(layer, X, X)
@@ -173,6 +174,7 @@ MASK = np.random.default_rng(1).random((2, 1, 5, 5)) < 0.6
 MASK[0, 0, 3] = False
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     "call",
     [
@@ -277,6 +279,7 @@ class MiniAttention(keras.Layer):
         return ops.einsum("bghts,bsghk->btghk", weights, heads)
 
 
+@pytest.mark.every_backend
 def test_heads_that_share_keys_are_heads():
     layer = MiniAttention(name="mini")
     outputs, maps = get_attention_weights(layer, X)
@@ -354,6 +357,7 @@ def test_the_steps_of_a_recurrent_layer_are_the_rows_of_one_map():
     np.testing.assert_allclose(to_numpy(outputs), state, atol=1e-6)
 
 
+@pytest.mark.every_backend
 def test_attention_in_a_loop_of_the_graph_is_named():
     rnn = layers.RNN(Cell(name="cell"), return_sequences=True, name="rnn")
     model = keras.Sequential([rnn, Selves(name="self")])
@@ -381,6 +385,7 @@ def test_attention_in_a_loop_of_the_graph_is_named():
 IDS = np.array([[5, 3, 9, 2, 0, 0], [7, 1, 4, 8, 6, 2]], "int32")
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 @pytest.mark.parametrize("kind", [BahdanauSeq2Seq, RNNSearch])
 def test_a_model_with_a_loop_of_its_own_is_asked(kind, mode):
@@ -525,6 +530,7 @@ def test_the_future_is_counted_from_the_last_key():
     assert leak.mass == pytest.approx(0.2)
 
 
+@pytest.mark.every_backend
 def test_the_softmax_of_keras_is_put_back():
     nn = sys.modules["keras.src.backend"].nn
     before = nn.softmax

@@ -42,6 +42,7 @@ def chosen(outputs):
     return outputs[:, 1, 2] ** 2
 
 
+@pytest.mark.every_backend
 def test_the_gradients_are_those_of_finite_differences():
     model = Selves()
     outputs, maps, gradients = get_attention_gradients(
@@ -132,6 +133,7 @@ class FusedAttention(keras.Layer):
         )
 
 
+@pytest.mark.every_backend
 def test_the_fused_operation_has_gradients_too():
     layer = FusedAttention(name="fused")
     outputs, maps, gradients = get_attention_gradients(
@@ -144,6 +146,7 @@ def test_the_fused_operation_has_gradients_too():
     )
 
 
+@pytest.mark.every_backend
 def test_what_has_no_gradient_is_said():
     layer = layers.MultiHeadAttention(2, 4, name="attention")
     with pytest.raises(ValueError, match=r"\(B,\).*\(2, 5, 8\)"):

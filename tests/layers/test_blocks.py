@@ -91,6 +91,7 @@ def thinned(x):
     return x * (2.0 * (np.arange(x.shape[-1]) % 2)).astype("float32")
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("normalize_first", [False, True])
 @pytest.mark.parametrize("options", [{}, {"use_bias": True, "epsilon": 0.01}])
@@ -237,7 +238,6 @@ def test_the_weights_asked_for_are_of_this_pass():
     }
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("block", BLOCKS)
 def test_bad_sizes_are_refused(block):
     with pytest.raises(ValueError, match="num_heads=5, dim=12"):
@@ -254,7 +254,7 @@ def test_bad_sizes_are_refused(block):
         make(block)(x, **source)
 
 
-@pytest.mark.backend_free
+@pytest.mark.every_backend
 @pytest.mark.parametrize("block", BLOCKS)
 def test_saved_and_loaded_it_is_the_same(block, tmp_path):
     inputs = [keras.Input((None, 12)) for _ in range(BLOCKS.index(block) + 1)]

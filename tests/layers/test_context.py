@@ -65,6 +65,7 @@ def test_every_token_its_own_segment_is_the_word_itself():
     )
 
 
+@pytest.mark.every_backend
 def test_the_gate_is_the_equation():
     x, context = draw(2, T, H, 4), draw(2, T, 5)
     layer = ContextGate()
@@ -205,6 +206,7 @@ def test_the_dynamic_layer_looks_twice():
     )
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_saves_compiles_and_trains(name, dtype, tmp_path):

@@ -139,6 +139,7 @@ def test_more_keys_leave_fewer_queries_in_a_tile(num_keys, queries):
     assert flash.Tiles.of((1, 1, 4096, num_keys)).queries == queries
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_blocks_of_long_sequences_compile(small_blocks, jit_compile):
     """Of lengths that are not known, forward and backward."""
@@ -205,6 +206,7 @@ def test_keys_that_a_block_of_queries_cannot_see_are_skipped(
     assert sum(seen) == 40  # of 64
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("block_size", [4, 512])
 @pytest.mark.parametrize(
     "shape",
@@ -250,6 +252,7 @@ def dense(query, key, value, mask):
     return output, ops.logsumexp(scores, axis=-1)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("block_size", [3, 4])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
@@ -347,6 +350,7 @@ def test_without_queries_or_keys_there_is_nothing(sizes, causal):
     assert np.isneginf(to_numpy(log_sum_exp)).all()
 
 
+@pytest.mark.every_backend
 def test_inputs_of_any_length_compile():
     """Loops and blocks without static bounds."""
     layer, x = FlashAttention(3, 4, block_size=4), draw(2, 11, 7)
@@ -391,6 +395,7 @@ def check(make_layer, **arguments):
     check_layer(make_layer, attention_inputs(), weights=False, **arguments)
 
 
+@pytest.mark.every_backend
 def test_contract():
     check(
         lambda **kwargs: FlashAttention(3, 4, block_size=5, **kwargs),

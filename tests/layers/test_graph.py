@@ -45,6 +45,7 @@ def score_by_hand(layer, t, s, head):
     return w[2][head] @ leaky(X[t] @ w[0][:, part] + value), value
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("self_loops", [True, False])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_it_equals_a_loop_over_neighbours(layer, self_loops):
@@ -140,6 +141,7 @@ def test_gat_ranks_keys_alike_for_every_query_and_gatv2_does_not():
     assert len(rankings(GATv2Attention)) > 1
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("layer", LAYERS)
 def test_it_trains_and_is_saved(layer, tmp_path):
     x = keras.Input((5,), name="x")

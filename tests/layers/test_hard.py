@@ -22,6 +22,7 @@ SCORES = draw(1, 6) * 1.5
 REWARDS = -np.abs(draw(6, seed=2)) * 2  # log p(y|z) for each place z
 
 
+@pytest.mark.every_backend
 def test_the_contract_holds():
     check_layer(lambda **kwargs: HardAttention(**kwargs), attention_inputs(5))
 
@@ -73,6 +74,7 @@ def test_the_best_key_has_the_highest_score_of_any_sign():
     np.testing.assert_array_equal(to_numpy(found), expected)
 
 
+@pytest.mark.every_backend
 def test_in_training_it_reads_what_it_drew_and_masked_keys_never():
     inputs = attention_inputs(5)
     query, rest = inputs.pop("query"), inputs

@@ -94,6 +94,7 @@ def test_leaving_a_point_out_is_removing_it():
         )
 
 
+@pytest.mark.every_backend
 def test_the_contract_holds():
     check_layer(NWKernelRegression, attention_inputs(key_size=7))
 

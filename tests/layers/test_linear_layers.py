@@ -49,6 +49,7 @@ def options_of(name):
     return options
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_saves_compiles_and_trains(name, tmp_path):
     keras.utils.set_random_seed(0)
@@ -97,6 +98,7 @@ def test_a_subclassed_model_builds_each_weight_once(name):
     assert paths[0] == paths[1]
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_takes_masks_and_changes_nothing_of_itself(name):
     layer = LAYERS[name]()
@@ -120,6 +122,7 @@ def test_keras_fills_the_mask(name):
     check_mask_of_keras(LAYERS[name]())
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_are_finite_and_reach_every_weight(name):
     layer = LAYERS[name]()

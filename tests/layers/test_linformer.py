@@ -37,6 +37,7 @@ def test_any_order_of_the_mixtures_is_the_same():
     np.testing.assert_allclose(to_numpy(found), to_numpy(expected), atol=1e-6)
 
 
+@pytest.mark.every_backend
 def test_the_equation():
     query, key, value = inputs()
     e, f = draw(5, S), draw(5, S, seed=1)

@@ -34,6 +34,7 @@ def test_the_mask():
     np.testing.assert_array_equal(causal, np.tril(expected))
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("window", [1, 3, 32, 40, 100])
 @pytest.mark.parametrize("positions", [None, [0, 37], [[69, 5], [12, 0]]])
 @pytest.mark.parametrize("causal", [False, True])
@@ -90,6 +91,7 @@ def test_repeated_and_absent_positions_count_once_and_not():
     np.testing.assert_allclose(to_numpy(none), to_numpy(absent), atol=1e-6)
 
 
+@pytest.mark.every_backend
 def test_global_rows_have_projections_of_their_own():
     query, key, value = inputs()
     own_query = draw(2, 2, H, 4, seed=7)

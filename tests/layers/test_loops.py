@@ -2,8 +2,10 @@ from contract import draw, to_numpy
 from d2l_attention.layers.loops import scan_states
 from keras import ops
 import numpy as np
+import pytest
 
 
+@pytest.mark.every_backend
 def test_scan_goes_through_every_state():
     inputs = draw(7, 2, 3)
     states = scan_states(

@@ -48,6 +48,7 @@ def test_without_a_mask_it_is_the_softmax():
     )
 
 
+@pytest.mark.every_backend
 def test_an_empty_row_is_zeros_and_its_gradient_too():
     mask = np.array([[True, False, True], [False, False, False]])
     weights = to_numpy(masked_softmax(draw(2, 3), mask))
@@ -73,6 +74,7 @@ def test_a_score_of_minus_infinity_masks_as_document_004_does():
     assert (to_numpy(masked_softmax(empty)) == 0).all()
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_masks_and_keeps_its_dtype(dtype):
     scores = ops.cast(draw(2, 3, 5) * 1e4, dtype)
@@ -85,6 +87,7 @@ def test_half_precision_masks_and_keeps_its_dtype(dtype):
     np.testing.assert_allclose(weights[0].sum(-1), 1.0, atol=4e-3)
 
 
+@pytest.mark.every_backend
 def test_large_scores_do_not_overflow():
     weights = to_numpy(
         masked_softmax(np.array([[1e30, 1e30, -1e30]], "float32"))

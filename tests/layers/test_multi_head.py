@@ -17,6 +17,7 @@ import pytest
 SIZES = {"num_heads": 3, "key_dim": 4, "value_dim": 5, "output_dim": 11}
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     "options",
     [
@@ -126,6 +127,7 @@ def in_keras(layer, query_shape, key_shape, value_shape, dtype=None):
     return theirs
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("use_bias", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_equals_the_layer_of_keras(use_bias, dtype):

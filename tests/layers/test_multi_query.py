@@ -17,6 +17,7 @@ import pytest
 SIZES = {"num_heads": 6, "key_dim": 4, "value_dim": 5, "output_dim": 11}
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     "make",
     [
@@ -82,6 +83,7 @@ def test_as_many_groups_as_heads_is_multi_head_attention(num_queries):
     )
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_equals_the_layer_of_keras(groups):
     x, y = draw(2, 11, 7), draw(2, 13, 7)

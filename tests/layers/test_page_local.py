@@ -23,6 +23,7 @@ def test_page_mask():
     np.testing.assert_array_equal(to_numpy(page_mask(5, 2)), expected)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("page_size", [1, 3, 5, 16])
 @pytest.mark.parametrize("neighbors", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])

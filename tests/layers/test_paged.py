@@ -39,6 +39,7 @@ def dense(query, key, value):
     return output
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("block_size", [1, 2, 3, 16])
 @pytest.mark.parametrize("num_queries", [1, 3])
 def test_equals_dense_attention_to_the_gathered_keys(block_size, num_queries):
@@ -195,7 +196,6 @@ OPERATION = st.tuples(
 )
 
 
-@pytest.mark.backend_free
 @settings(max_examples=40, deadline=None)
 @given(st.lists(OPERATION, max_size=25), st.integers(1, 4))
 def test_any_history_is_that_of_plain_lists(history, block_size):

@@ -134,6 +134,7 @@ def test_converges_at_the_rate_of_a_mean():
     assert errors[-1] < 0.02
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("chunk_size", [1, 4, 128])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
@@ -194,6 +195,7 @@ def test_one_maximum_for_all_keys():
     np.testing.assert_allclose(to_numpy(output), expected, atol=1e-5)
 
 
+@pytest.mark.every_backend
 def test_later_tokens_move_no_bit_of_earlier_outputs():
     query, key, value = inputs()
     directions = orthogonal_directions(6, 4, seed=0)
@@ -233,6 +235,7 @@ def test_the_layer_nears_multi_head_attention():
     assert np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
 
 
+@pytest.mark.every_backend
 def test_redraw_and_seeds():
     one, two = (PerformerAttention(H, 4, 8, seed=5) for _ in range(2))
     for layer in (one, two):

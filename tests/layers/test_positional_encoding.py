@@ -37,6 +37,7 @@ def test_a_shift_is_one_rotation_for_all_positions(offset):
     )
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_one_token_at_a_time_equals_all_at_once(encoding):
     x = draw(2, 11, 7)
@@ -64,6 +65,7 @@ def test_tokens_beyond_the_positions_are_refused(encoding):
         encoding(max_length=0)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_saving_unknown_lengths_and_half_precision(encoding, tmp_path):
     inputs = keras.Input((None, 6))

@@ -156,6 +156,7 @@ def test_near_vectors_meet_more_often_and_more_with_rounds():
     assert met[2, 0] < 0.5
 
 
+@pytest.mark.every_backend
 def test_the_layer_is_the_equation():
     x = draw(2, T, 7)
     layer = ReformerAttention(H, 4, chunk_size=5, num_buckets=4, num_rounds=2)

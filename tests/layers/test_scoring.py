@@ -94,6 +94,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_contract_holds(name):
     layer, arguments, key_size = LAYERS[name]
@@ -200,6 +201,7 @@ def test_the_score_kernel_is_drawn_as_that_of_a_dense_layer(layer):
     np.testing.assert_allclose(*limits, rtol=0.02)
 
 
+@pytest.mark.every_backend
 def test_concat_is_additive_with_joined_kernels_gradients_too():
     additive, concat = AdditiveAttention(17), ConcatAttention(17)
     inputs = attention_inputs()
@@ -224,6 +226,7 @@ def test_concat_is_additive_with_joined_kernels_gradients_too():
     np.testing.assert_allclose(to_numpy(d_v), to_numpy(d_v2), atol=1e-5)
 
 
+@pytest.mark.every_backend
 def test_dropout_is_off_the_returned_weights_and_off_while_predicting():
     keras.utils.set_random_seed(0)
     layer = DotProductAttention(dropout=0.5)

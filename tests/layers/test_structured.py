@@ -22,6 +22,7 @@ def enumerated(unary, transitions):
     return found / total
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     ("places", "states"), [(1, 2), (2, 2), (7, 2), (10, 2), (1, 3), (6, 3)]
 )
@@ -131,6 +132,7 @@ def test_rows_sum_to_the_expected_number_of_chosen_places():
     assert (to_numpy(nothing) == 0).all()
 
 
+@pytest.mark.every_backend
 def test_transitions_learn_and_the_layer_is_saved(tmp_path):
     inputs = attention_inputs(5)
     query = inputs.pop("query")
@@ -150,6 +152,7 @@ def test_transitions_learn_and_the_layer_is_saved(tmp_path):
     )
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision(policy):
     layer = make(dtype=policy)

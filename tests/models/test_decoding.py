@@ -59,6 +59,7 @@ def test_a_model_of_half_precision_decodes_as_it_was_taught(model):
     np.testing.assert_allclose(chosen[ids != 0], best[ids != 0], atol=0.5)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     ("model", "decoder"),
     [
@@ -92,6 +93,7 @@ def test_a_beam_of_one_is_greedy(model):
     )
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_beam_as_wide_as_the_space_finds_the_best_sentence(length_penalty):
     keras.utils.set_random_seed(1)
@@ -231,6 +233,7 @@ class Bigrams(keras.Model):
         return logits, {"table": table, "words": words}
 
 
+@pytest.mark.every_backend
 def test_beams_share_what_a_step_hands_on(monkeypatch):
     """It is not sorted by beams, and the sentences are the same."""
     from d2l_attention.models import decoding

@@ -70,7 +70,6 @@ def test_dropout_acts_on_tokens_weights_and_sublayers(monkeypatch):
     assert Counter(shapes) == {(2, 7, 24): 1 + 2 * 2, (2, 4, 7, 7): 2}
 
 
-@pytest.mark.backend_free
 def test_tokens_without_room_are_refused():
     model = make(max_length=12)
     with pytest.raises(ValueError, match="13 tokens.*12 positions"):
@@ -80,6 +79,7 @@ def test_tokens_without_room_are_refused():
     GreedyDecoder(model, 3, 2, max_length=5)(IDS)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("prompt", [1, 3, 4])
 def test_with_the_cache_token_by_token_equals_all_at_once(options, prompt):
@@ -126,7 +126,7 @@ def generate(model, prompts, caches=None, num_tokens=6):
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(
     "block_size",
-    [4, *(pytest.param(n, marks=pytest.mark.backend_free) for n in (1, 3, 32))],
+    [1, 3, 4, 32],
 )
 def test_generation_through_pages_equals_that_through_one_piece(
     options, block_size
@@ -160,6 +160,7 @@ def test_generation_through_pages_equals_that_through_one_piece(
                 np.testing.assert_allclose(to_numpy(x), one_piece, atol=1e-5)
 
 
+@pytest.mark.every_backend
 def test_the_greedy_decoder_continues_prompts():
     """Id 3 separates the prompt from what follows."""
     model = make()
@@ -171,6 +172,7 @@ def test_the_greedy_decoder_continues_prompts():
         assert (row[ended:] == 0).all()
 
 
+@pytest.mark.every_backend
 def test_trains_saves_and_loads(tmp_path):
     model = make(dropout=0.1, num_kv_heads=2)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -195,7 +197,6 @@ def test_half_precision(dtype):
     assert np.isfinite(to_numpy(logits)).all()
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize(
     "name", ["vocab_size", "dim", "num_layers", "num_heads", "max_length"]
 )
@@ -213,13 +214,11 @@ def test_the_prompt_may_be_the_first_that_a_model_sees():
     assert len(model.weights) == len(make(num_layers=1).weights)
 
 
-@pytest.mark.backend_free
 def test_too_many_tokens_are_refused():
     with pytest.raises(ValueError, match="17 positions"):
         make()(np.ones((2, 18), "int32"))
 
 
-@pytest.mark.backend_free
 def test_a_block_of_fewer_key_heads_has_one_attention():
     """A layer that was made first and replaced would be tracked for ever."""
     block = CausalBlock(12, 6, 5, num_kv_heads=np.int64(2))

@@ -104,7 +104,6 @@ def test_what_the_state_dict_does_not_tell_matters(case):
         assert np.abs(found - expected).max() > 1e-4, changed
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("case", WITH_BIAS + NO_BIAS)
 def test_no_weight_keeps_its_old_value(case):
     block, copy, state_dict = make(case)
@@ -118,7 +117,6 @@ def test_no_weight_keeps_its_old_value(case):
             assert (to_numpy(weight) == 0).all(), weight.path
 
 
-@pytest.mark.backend_free
 def test_lists_and_other_precisions_are_arrays_too():
     block, copy, state_dict = make("encoder_post_norm_relu")
     copy(block, state_dict)
@@ -130,7 +128,6 @@ def test_lists_and_other_precisions_are_arrays_too():
             np.testing.assert_array_equal(old, new)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("case", WITH_BIAS)
 def test_names_that_do_not_fit_are_named(case):
     _, _, state_dict = make(case)
@@ -145,7 +142,6 @@ def test_names_that_do_not_fit_are_named(case):
     check_refused(case, r"unexpected \['layers.0.linear1.bias'", prefixed)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("case", CASES)
 def test_shapes_that_do_not_fit_are_named(case):
     _, _, state_dict = make(case)
@@ -159,7 +155,6 @@ def test_shapes_that_do_not_fit_are_named(case):
     check_refused(case, words, {**state_dict, "linear2.weight": kernel.T})
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("case", WITH_BIAS)
 def test_what_is_no_array_of_numbers_is_named(case):
     _, _, state_dict = make(case)
@@ -167,21 +162,18 @@ def test_what_is_no_array_of_numbers_is_named(case):
     check_refused(case, words, {**state_dict, "linear2.bias": "b_2"})
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("case", WITH_BIAS)
 def test_biases_are_on_both_sides_or_on_none(case):
     words = r"use_bias=False .* bias=False. .*biases \['linear1.bias', "
     check_refused(case, words, use_bias=False)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("case", NO_BIAS)
 def test_biases_that_are_not_there_are_missed(case):
     words = r"use_bias=True .* bias=True. Received: biases \[\]"
     check_refused(case, words, use_bias=True)
 
 
-@pytest.mark.backend_free
 def test_each_function_wants_its_own_block():
     encoder, copy_encoder, state_dict = make("encoder_post_norm_relu")
     decoder, copy_decoder, _ = make("decoder_post_norm_relu")
@@ -193,7 +185,6 @@ def test_each_function_wants_its_own_block():
         copy_encoder(keras.layers.Dense(12), state_dict)
 
 
-@pytest.mark.backend_free
 def test_keys_of_another_size_are_refused():
     block, copy, state_dict = make("decoder_post_norm_relu")
     block.build((None, None, 12), (None, None, 7))

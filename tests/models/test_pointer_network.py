@@ -45,6 +45,7 @@ def test_it_equals_the_equations_in_numpy():
             fed = e[place]
 
 
+@pytest.mark.every_backend
 def test_decoding_is_the_likeliest_item_each_time():
     model = make()
     places = to_numpy(model.decode(ITEMS))
@@ -89,6 +90,7 @@ def test_padding_is_never_chosen_and_moves_nothing():
     )
 
 
+@pytest.mark.every_backend
 def test_it_trains_compiled_on_other_lengths_and_is_saved(tmp_path):
     model = make()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -3,6 +3,7 @@ from d2l_attention.models.recurrent import GRUParameters, gru, gru_step
 import keras
 from keras import ops
 import numpy as np
+import pytest
 
 
 def make_cell(units=5, inputs=3):
@@ -42,6 +43,7 @@ def test_a_step_equals_the_cell_of_keras():
     )
 
 
+@pytest.mark.every_backend
 def test_whole_sequences_equal_the_layer_of_keras():
     cell = make_cell()
     x, mask = draw(2, 7, 3), np.arange(7) < np.array([[4], [7]])

@@ -81,6 +81,7 @@ def by_hand(model, source, target):
     return np.array(all_logits), np.array(all_weights)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("sentence", [0, 1])
 def test_it_equals_a_loop_written_from_the_equations(sentence):
     """Sentence 0 has two tokens of padding: the backward pass skips them."""

@@ -29,7 +29,6 @@ def make(model, **options):
     return model
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("model", MODELS)
 def test_dropout_of_everything_is_refused(model):
     with pytest.raises(ValueError, match="dropout=1.0"):
@@ -64,6 +63,7 @@ def test_dropout_acts_in_every_place_and_while_training_only(
     assert Counter(shapes) == DROPPED[type(model)]
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("model", MODELS)
 def test_step_by_step_equals_teacher_forcing(model):
     model = make(model)
@@ -74,6 +74,7 @@ def test_step_by_step_equals_teacher_forcing(model):
         np.testing.assert_allclose(to_numpy(stepped), logits[:, t], atol=1e-6)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("model", MODELS)
 def test_the_padding_embedding_moves_no_real_token_by_a_bit(model):
     model = make(model)
@@ -136,6 +137,7 @@ def test_asking_for_weights_never_changes_the_logits(model):
     np.testing.assert_array_equal(to_numpy(logits), to_numpy(model(INPUTS)))
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     ("model", "policy"),
     zip(MODELS, ["float32", "mixed_float16"] * 2, strict=True),
@@ -155,7 +157,6 @@ def test_it_trains_compiled_and_every_weight_moves(model, policy):
         assert not np.array_equal(to_numpy(weight), old), weight.path
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("model", MODELS)
 def test_saved_and_loaded_it_is_the_same(model, tmp_path):
     model = make(model, dropout=0.25)
@@ -167,6 +168,7 @@ def test_saved_and_loaded_it_is_the_same(model, tmp_path):
     )
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("model", MODELS)
 def test_unknown_batch_and_lengths_build(model):
     model = make(model)
@@ -184,7 +186,6 @@ def test_unknown_batch_and_lengths_build(model):
     )
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", ["dim", "num_layers"])
 def test_sizes_must_be_positive(model, name):

@@ -115,6 +115,7 @@ def test_stacks_do_without_positions_and_normalize_first():
         bare.start(encoded)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("normalize_first", [False, True])
 @pytest.mark.parametrize("max_length", [None, 9])
 def test_a_stack_decodes_step_by_step_as_all_at_once(
@@ -176,7 +177,6 @@ def test_the_memory_is_projected_once_and_the_cache_is_reserved():
     }
 
 
-@pytest.mark.backend_free
 def test_saved_and_loaded_it_translates_alike(tmp_path):
     model = make(max_length=9)
     model(INPUTS)

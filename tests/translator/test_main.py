@@ -8,8 +8,6 @@ from d2l_attention.__main__ import COMMANDS, main
 from d2l_attention.translator import commands
 import pytest
 
-pytestmark = pytest.mark.backend_free
-
 
 def test_every_file_of_the_folder_is_a_command():
     files = Path(commands.__file__).parent.glob("*.py")

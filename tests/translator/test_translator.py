@@ -77,7 +77,6 @@ def test_the_alignment_is_the_mean_of_the_last_block_s_heads(translator):
     assert np.ptp(heads, axis=0).max() > 0.01  # they differ
 
 
-@pytest.mark.backend_free
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "nowhere"
     words = f"{re.escape(str(path))} is no run folder"
@@ -85,7 +84,6 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         load_translator(path)
 
 
-@pytest.mark.backend_free
 def test_a_run_that_has_not_finished_is_named(run):
     (run / "model.keras").unlink()
     words = f"{re.escape(str(run))} has no trained model yet"
@@ -93,7 +91,6 @@ def test_a_run_that_has_not_finished_is_named(run):
         load_translator(str(run))
 
 
-@pytest.mark.backend_free
 def test_a_vocabulary_of_another_size_is_named(run):
     path = run / "target_vocabulary.txt"
     path.write_text("\n".join([*FRENCH, "chien"]))
@@ -102,7 +99,6 @@ def test_a_vocabulary_of_another_size_is_named(run):
         load_translator(run)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -124,7 +120,6 @@ def test_a_damaged_run_is_named(name, content, run):
         load_translator(run)
 
 
-@pytest.mark.backend_free
 def test_a_model_that_was_cut_short_is_named(run):
     whole = (run / "model.keras").read_bytes()
     (run / "model.keras").write_bytes(whole[: len(whole) // 2])
@@ -132,7 +127,6 @@ def test_a_model_that_was_cut_short_is_named(run):
         load_translator(run)
 
 
-@pytest.mark.backend_free
 @pytest.mark.parametrize(
     ("text", "length"), [("", 0), (" \n", 0), ("the cat sleeps. The cat", 6)]
 )
