@@ -270,11 +270,6 @@ OVERFLOWS = """() => {
 }"""
 
 
-@every_deck
-def test_everything_is_on_the_slide(show, name):
-    assert not over_all(show(f"{name}.html"), OVERFLOWS)
-
-
 # Text that is shown: not in notes, and not in what MathJax has drawn.
 TEXTS = """() => {
     const walk = document.createTreeWalker(
@@ -292,22 +287,17 @@ TEXTS = """() => {
 
 
 @every_deck
-def test_text_can_be_read_from_the_last_row(show, name):
-    for slide in over_all(show(f"{name}.html"), TEXTS).values():
-        for text, is_code, size in slide:
-            assert size >= (26 if is_code else 28), text
-
-
-@every_deck
-def test_formulas_are_typeset(show, name):
+def test_everything_is_on_the_slide_and_typeset_and_large(show, name):
     page = show(f"{name}.html")
+    assert not over_all(page, OVERFLOWS)
     drawn = page.eval_on_selector_all(
         ".math", "all => all.map(one => !!one.querySelector('mjx-container'))"
     )
     assert all(drawn)
     assert page.locator("[data-mml-node=merror]").count() == 0
     for slide in over_all(page, TEXTS).values():
-        for text, is_code, _ in slide:
+        for text, is_code, size in slide:
+            assert size >= (26 if is_code else 28), text
             assert is_code or not re.search(r"\$|\\[(\[a-z]|\*\*|:::", text)
     assert "$" not in page.eval_on_selector_all(
         "aside.notes", "all => all.map(one => one.textContent).join()"
@@ -330,7 +320,7 @@ def test_pictures_are_sharp_on_a_large_screen(show, name):
     assert not over_all(page, blurred)
 
 
-@every_deck
+@pytest.mark.parametrize("name", DECKS[::9])  # seconds each
 def test_a_deck_prints_one_page_a_slide(show, name):
     pypdf = pytest.importorskip("pypdf")
     slides = slides_of(name)
