@@ -173,7 +173,7 @@ def main():
         prog="python -m course.build", description=__doc__.split("\n")[0]
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("draw", "build", "check"):
+    for name in ("draw", "build", "check", "lint"):
         command = commands.add_parser(name)
         command.add_argument("chapters", nargs="*", help=handouts.CHAPTERS)
     handouts.add_commands(commands)
@@ -194,6 +194,10 @@ def main():
     if arguments.command == "draw":
         found = [p for s in scripts(chosen) for p in draw(s)]
         sys.exit("\n".join(found) or None)
+    if arguments.command == "lint":
+        from course import lint  # it reads drawings as this module does
+
+        sys.exit("\n".join(lint.main(chosen)) or None)
     if arguments.command == "build":
         errors_page.write(sources([]))
         for source in chosen:

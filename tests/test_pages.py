@@ -223,11 +223,6 @@ def test_the_figures_of_the_readme_are_those_of_the_book():
     assert "0.05" in table and "5 % of the memory" in shown
 
 
-def test_the_readme_is_read_in_three_minutes():
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert len(text.splitlines()) <= 120
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_file_that_a_page_links_to_is_there(page):
     for target in LINK.findall(page.read_text("utf-8")):

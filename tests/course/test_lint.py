@@ -1,0 +1,65 @@
+"""The linter counts what a reader is shown, and names what is too long."""
+
+from course import lint
+
+CHAPTER = """---
+kernelspec: {{name: python3, display_name: Python 3}}
+---
+
+# 99. A title
+
+**Time:** about {minutes} minutes
+
+```{{code-cell}}
+:tags: [setup]
+import numpy as np
+```
+
+Seven words stand in this short paragraph. $$x$$
+
+<details><summary>Answer</summary>
+
+Folded words do not count.
+
+</details>
+
+```{{code-cell}}
+x = np.ones(3)
+
+assert x.sum() == 3
+```
+
+{more}
+
++++
+
+## Exercises
+
+Words of exercises do not count.
+"""
+
+
+def chapter(
+    tmp_path, minutes=1, more="Eight words are in this paragraph of mine."
+):
+    path = tmp_path / "99_a_title.md"
+    path.write_text(CHAPTER.format(minutes=minutes, more=more))
+    return path
+
+
+def test_what_is_shown_is_counted(tmp_path):
+    counts = lint.count(chapter(tmp_path))
+    assert counts._replace(minutes=0) == lint.Counts(
+        words=24, cells=5, lines=2, asserts=1, minutes=0, stated=1
+    )
+    assert counts.minutes == 24 / 150 + 2 / 10 + 0.5
+
+
+def test_what_is_too_long_is_named(tmp_path):
+    assert lint.problems(chapter(tmp_path)) == []
+    cell = "\n".join(["```{code-cell}", "y = 5", *["z = y"] * 30, "```"])
+    more = f"{'many ' * 91}\n\n{cell}"
+    time, paragraph, long = lint.problems(chapter(tmp_path, 60, more))
+    assert time == "99: it states 60 minutes; reading it takes 5."
+    assert paragraph.startswith("99: a paragraph is long: many many")
+    assert long == "99: a cell is long: y = 5"
