@@ -1,1 +1,1 @@
-"""The mechanisms: a module for each, named as its chapter."""
+"""The mechanisms, a module for each, and what several of them share."""

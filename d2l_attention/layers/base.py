@@ -14,14 +14,14 @@ from keras import ops
 
 
 class QueryLayer(keras.Layer):
-    """A layer of queries, which says how a wrong call should be written.
+    """A layer that attends: it checks its call, and says what to write instead.
 
-    Keras binds the arguments before `call` and names no remedy for what does
-    not fit, so the layer looks at them first.
+    Keras binds the arguments before `call`, and its message for those that do
+    not fit does not say what would.
     """
 
-    # In a layer that forms no weights: a sentence that says what gives them.
-    # Such a layer has no dropout either, which acts on weights.
+    # A layer without attention weights has a sentence here that says which
+    # layer or function gives them. It has no dropout, which acts on weights.
     weights_from = None
 
     def __init__(self, **kwargs):
@@ -40,13 +40,14 @@ class QueryLayer(keras.Layer):
                 f"all else by name: layer({', '.join(written)}). Received: "
                 f"{len(inputs)} arguments by position."
             )
-        # Under `keras.RematScope` JAX traces every argument that is given.
+        # False is left out: under `keras.RematScope` JAX would make a tensor
+        # of it, whose truth is not known.
         if not named.get("return_attention_scores", True):
             del named["return_attention_scores"]
         elif self.weights_from and "return_attention_scores" in named:
             self._refuse("return_attention_scores", True)
         known = [*by_position, *by_name]
-        # Keras hands `training` to those layers only that ask for it
+        # `training` may always be given; Keras drops it where `call` has none.
         if unknown := sorted({*named} - {*known, "training"}):
             raise TypeError(
                 f"{layer} takes no {' and no '.join(unknown)}. It takes "
@@ -214,7 +215,7 @@ def output_spec(layer, output_shape, weights_shape, with_weights):
 
 
 def default_inputs(query, value=None, key=None):
-    """Values and keys; what is missing is the other, or the queries."""
+    """Values and keys; one stands for both, and the queries for none."""
     value, key = _defaults(query, value, key)
     check_shapes(*(getattr(x, "shape", x) for x in (query, key, value)))
     return value, key
@@ -233,13 +234,8 @@ def _defaults(query, value, key):
     return value, value if key is None else key
 
 
-def query_and_key_size(query, key):
-    """T and S, as numbers or, where unknown, as tensors."""
-    return ops.shape(query)[1], ops.shape(key)[1]
-
-
 def check_shapes(*shapes):
-    """Refuse shapes of queries, or of queries, keys and values that misfit."""
+    """Refuse shapes that do not fit: of queries, or of all three tensors."""
     if not all(_has_axes(shape, 3) for shape in shapes):
         raise ValueError(
             "query, key and value must have three axes (batch, positions, "

@@ -236,7 +236,10 @@ class TransformerBlock(QueryLayer):
         return add_norm(x, y, training=training)
 
     def attend_to_itself(self, x, mask, use_causal_mask, training=None):
-        """x after self-attention and its residual; and the weights."""
+        """x after self-attention and its residual; and the weights.
+
+        The masks are joined already, so `attend` is called, and not the layer.
+        """
         attention, norm = self.self_attention, self.self_attention_norm
         y = self.sublayer_input(norm, x)  # (B, T, D)
         y, weights = attention.attend(
@@ -393,9 +396,10 @@ class TransformerDecoderBlock(TransformerBlock):
     Call arguments:
         query: Float tensor `(B, T, D)`, the target so far.
         key: Float tensor `(B, S, D')`, the encoder's output.
-        attention_mask: Bool tensor over target and target. The causal mask is
-            always on; there is no `use_causal_mask`.
-        cross_attention_mask: Bool tensor over target and source.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)` or `(B, T, T)`. The
+            causal mask is always on; there is no `use_causal_mask`.
+        cross_attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or
+            `(B, T, S)`.
         query_mask: Bool tensor `(B, T)`, True at target tokens.
         key_mask: Bool tensor `(B, S)`, True at source tokens.
         return_attention_scores, training: As in `AttentionLayer`.
@@ -503,7 +507,7 @@ class TransformerDecoderBlock(TransformerBlock):
 
 
 def check_source(layer, key):
-    """Refuse to decode without a source, or without its shape."""
+    """Refuse a call of a decoder without a source."""
     if key is None:
         raise ValueError(
             f"{type(layer).__name__} attends to a source as well: write "

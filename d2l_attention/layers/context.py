@@ -2,9 +2,8 @@
 
 from d2l_attention._checks import differ
 from d2l_attention.layers.base import (
-    default_inputs,
+    check_shapes,
     output_spec,
-    query_and_key_size,
 )
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import (
@@ -362,12 +361,10 @@ class DynamicContextAttention(ContextAttention):
         return_attention_scores=False,
         training=None,
     ):
-        default_inputs(query)
+        check_shapes(query.shape)
         may_attend = merge_masks(attention_mask, query_mask, key_mask, mask)
         if use_causal_mask:
-            may_attend = join_causal_mask(
-                may_attend, *query_and_key_size(query, query)
-            )
+            may_attend = join_causal_mask(may_attend, query, query)
         heads = (
             self.project_query(query),  # (B, T, H, K)
             self.project_key(query),  # (B, T, H, K)

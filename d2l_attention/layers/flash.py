@@ -6,8 +6,8 @@ the weights p = exp(scores − log_sum_exp):
     d_v = pᵀ d_o,  d_s = p (d_o vᵀ − δ),  δ = Σ d_o o
     d_q = d_s k,  d_k = d_sᵀ q
 
-First come blocks of queries and keys. Below stands what is faster on
-TensorFlow and less plain: tiles of few queries with all their keys.
+First come blocks of queries and keys, for every backend. Then come tiles of
+few queries with all their keys, which are faster and for TensorFlow alone.
 """
 
 from functools import partial
@@ -63,7 +63,7 @@ def flash_attention(
 
     Without `block_size`, TensorFlow takes few queries with all their keys at a
     time (up to 512 queries for 4,096 keys, 64 for 32,768), so no block needs
-    merging; under XLA and on other backends blocks have 512 queries and keys.
+    merging; under XLA and on other backends blocks have at most 512 of each.
     The gradient computes the weights of each block again instead of keeping
     them, and cannot be differentiated again.
 
@@ -102,7 +102,7 @@ def flash_attention(
     """
     if block_size is not None:
         check_positive("block_size", block_size)
-    _check(query, key, value, attention_mask)
+    mask = _check(query, key, value, attention_mask)
     dtype, num_features = query.dtype, value.shape[-1]
     wide = "float64" if ops.dtype(query) == "float64" else "float32"
     query, key, value = (
@@ -115,15 +115,14 @@ def flash_attention(
         attend = partial(_attend_in_tiles, with_norm=return_log_sum_exp)
     else:
         attend = partial(_attend_in_blocks, block_size=block_size or SQUARE)
-    result = attend(
-        query, key, value, _with_four_axes(attention_mask), use_causal_mask
-    )
+    result = attend(query, key, value, mask, use_causal_mask)
     output = ops.transpose(result[..., :num_features], (0, 2, 1, 3))
     output = ops.cast(output, dtype)
     return (output, result[..., -1]) if return_log_sum_exp else output
 
 
 def _check(query, key, value, mask):
+    """The mask as `(B or 1, H or 1, T or 1, S or 1)`, or None."""
     shapes = [tuple(x.shape) for x in (query, key, value)]
     query_shape, key_shape, value_shape = shapes
     if (
@@ -136,10 +135,13 @@ def _check(query, key, value, mask):
             f"(B, S, H, V). Received: query {query_shape}, key {key_shape}, "
             f"value {value_shape}."
         )
-    if mask is not None:
-        b, t, h, _ = query_shape
-        heads = (h,) if len(mask.shape) == 4 else ()
-        check_mask(mask, (b, *heads, t, key_shape[1]))
+    if mask is None:
+        return None
+    b, t, h, _ = query_shape
+    mask = check_mask(mask, (b, h, t, key_shape[1]))
+    while len(mask.shape) < 4:
+        mask = ops.expand_dims(mask, 0)
+    return mask
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -228,15 +230,6 @@ class FlashAttention(HeadProjections, AttentionLayer):
         return {**super().get_config(), "block_size": self.block_size}
 
 
-def _with_four_axes(mask):
-    """The mask as `(B or 1, H or 1, T or 1, S or 1)`, or None."""
-    if mask is None:
-        return None
-    mask = ops.convert_to_tensor(mask)
-    mask = ops.expand_dims(mask, 0) if len(mask.shape) == 2 else mask
-    return ops.expand_dims(mask, 1) if len(mask.shape) == 3 else mask
-
-
 def _with_gradient(forward, backward, *arrays):
     """`forward(*arrays)`, differentiated by backward(*arrays, result, d)."""
 
@@ -289,7 +282,7 @@ class Blocks(NamedTuple):
     def of(cls, num_queries, num_keys, block_size, mask=None, causal=False):
         queries, num_query_blocks = even_blocks(num_queries, block_size)
         keys, num_key_blocks = even_blocks(num_keys, block_size)
-        queries, keys = max(1, queries), max(1, keys)  # of nothing, too
+        queries, keys = max(1, queries), max(1, keys)  # also where T or S is 0
         if mask is not None and mask.shape[2] != 1:
             mask = pad_to(mask, 2, queries * num_query_blocks)
         if mask is not None and mask.shape[3] != 1:
@@ -484,7 +477,7 @@ class Tiles(NamedTuple):
         """Of rows `(M S, ·)` those that a tile sees, `(heads, keys, ·)`."""
         s = self.num_keys
         number = s
-        if self.offset is not None:  # all of them, where a tile has all queries
+        if self.offset is not None:
             number = _clip((i + 1) * self.queries + self.offset, 1, s)
         first = h * self.heads * s
         return self._heads(
@@ -509,7 +502,10 @@ class Tiles(NamedTuple):
         return scores, _softmax(scores)
 
     def _ends_in_a_triangle(self):
-        """Whether all that is hidden are the later ones of a tile's queries."""
+        """Whether each query sees one key more than the query before it.
+
+        Then only the last keys of a tile are hidden, in a triangle.
+        """
         t, offset = self.num_queries, self.offset
         known = all(isinstance(x, int) for x in (t, offset))
         if not known or self.mask is not None:
@@ -565,7 +561,7 @@ def _read_tiles(tiles, with_norm, query, key, value):
         k, v = (tiles.visible_rows(x, h, i) for x in (key, value))
         scores, weights = tiles.scores_and_weights(h, i, q, k)
         result = ops.matmul(weights, v)
-        if with_norm:  # the largest weight is exp(0) / total
+        if with_norm:  # log total, from the largest weight, exp(0) / total
             top = ops.max(weights, axis=-1, keepdims=True)
             norm = ops.max(scores, axis=-1, keepdims=True) - ops.log(top)
             norm = ops.where(top == 0, -float("inf"), norm)

@@ -4,7 +4,7 @@ A sampled place has no gradient; REINFORCE gives its distribution one.
 """
 
 from d2l_attention._checks import check_rate
-from d2l_attention.layers.base import drop, query_and_key_size
+from d2l_attention.layers.base import drop
 from d2l_attention.layers.loops import place_of_highest
 from d2l_attention.layers.masking import (
     join_causal_mask,
@@ -237,7 +237,7 @@ class HardAttention(DotProductAttention):
         training=None,
     ):
         if use_causal_mask:
-            mask = join_causal_mask(mask, *query_and_key_size(query, key))
+            mask = join_causal_mask(mask, query, key)
         p = masked_softmax(self.score(query, key), mask)  # (B, T, S)
         if training:
             weights = sample_locations(p, self.seed_generator)

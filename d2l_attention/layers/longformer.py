@@ -1,7 +1,7 @@
 """Attention to a window, and to a few tokens that all tokens see."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.base import default_inputs
+from d2l_attention.layers.base import check_shapes
 from d2l_attention.layers.chunks import (
     join_chunks,
     split_into_chunks,
@@ -244,7 +244,7 @@ class LongformerAttention(SelfAttentionByPattern):
         mask=None,
         use_causal_mask=False,
     ):
-        default_inputs(query)
+        check_shapes(query.shape)
         global_query = global_key = global_value = None
         if global_positions is not None:
             positions = of_each_sample(global_positions, ops.shape(query)[0])

@@ -7,8 +7,8 @@ A mask is boolean, True = may attend. Masks compose with `&` and end in
 from d2l_attention._checks import check_boolean
 from keras import ops
 
-# The highest score among no keys. Finite, so that it can be subtracted from
-# −inf; and above the lowest float32, as which TFLite keeps −inf.
+# The highest score where there is no key. Finite, so that it can be subtracted
+# from −inf; and above the lowest float32, as which TFLite keeps −inf.
 NO_SCORE = -1e38
 
 
@@ -188,9 +188,9 @@ def token_mask(*masks):
     return None if merged is None else merged[:, 0]
 
 
-def join_causal_mask(mask, num_queries, num_keys):
-    """Join a mask, or None, with `causal_mask`."""
-    causal = causal_mask(num_queries, num_keys)
+def join_causal_mask(mask, query, key):
+    """Join a mask, or None, with the `causal_mask` of queries and keys."""
+    causal = causal_mask(ops.shape(query)[1], ops.shape(key)[1])
     return causal if mask is None else ops.logical_and(_to_mask(mask), causal)
 
 
@@ -212,7 +212,10 @@ def key_mask_of(mask):
 
 
 def _to_mask(mask):
-    """The mask as a tensor; `logical_and` would turn an additive one around."""
+    """The mask as a tensor; refuse an additive one.
+
+    Its 0 and −inf would become False and True, the wrong way round.
+    """
     check_boolean("A mask", mask)
     return ops.convert_to_tensor(mask)
 

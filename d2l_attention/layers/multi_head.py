@@ -8,7 +8,6 @@ from d2l_attention.layers.base import (
     QueryLayer,
     default_shapes,
     drop,
-    query_and_key_size,
 )
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
@@ -143,6 +142,7 @@ class SelfAttentionByPattern(HeadProjections):
     values, and no `attention_mask`. A subclass implements `call(query, *, …)`.
     """
 
+    # Keras looks for an argument of `call` for each shape that is named here.
     def build(self, query_shape):
         super().build(query_shape)
 
@@ -214,6 +214,8 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
             dropout, dtype=self.dtype_policy
         )
 
+    equation = staticmethod(multi_head_attention)
+
     def attend(
         self,
         query,
@@ -225,11 +227,11 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
         training=None,
     ):
         if use_causal_mask:
-            mask = join_causal_mask(mask, *query_and_key_size(query, key))
-        heads, weights = multi_head_attention(
+            mask = join_causal_mask(mask, query, key)
+        heads, weights = self.equation(
             query,  # (B, T, H, K)
-            key,  # (B, S, H, K)
-            value,  # (B, S, H, V)
+            key,  # (B, S, G, K), with G = H here
+            value,  # (B, S, G, V)
             mask,
             lambda weights: drop(self.dropout_layer, weights, training),
         )
@@ -242,10 +244,9 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
 def einsum(equation, a, b):
     """`ops.einsum` of queries and keys, or of weights and values.
 
-    There are thousands of products, one for each sentence and head. Where
-    they are small, starting a matrix product costs more than what it
-    computes, and a compiler fuses sums of products instead. A single query,
-    as in decoding, makes no matrix.
+    Each sentence and head has a matrix product of its own. Where these are
+    small, starting one costs more than what it computes, and a compiler fuses
+    sums of products instead. A single query, as in decoding, makes no matrix.
     """
     inputs, output = equation.split("->")
     axes_a, axes_b = inputs.split(",")

@@ -1,9 +1,8 @@
 """Query heads that share fewer heads of keys and values."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.base import drop, query_and_key_size
 from d2l_attention.layers.chunks import reshape
-from d2l_attention.layers.masking import join_causal_mask, masked_softmax
+from d2l_attention.layers.masking import masked_softmax
 from d2l_attention.layers.multi_head import MultiHeadAttention
 import keras
 from keras import ops
@@ -76,33 +75,8 @@ def grouped_sum(weights, value):
     return reshape(heads, (b, t, h, value.shape[-1]))
 
 
-class _SharedKeyHeads(MultiHeadAttention):
-    """Multi-head attention with G = `num_kv_heads` heads of keys and values."""
-
-    def attend(
-        self,
-        query,
-        key,
-        value,
-        mask=None,
-        *,
-        use_causal_mask=False,
-        training=None,
-    ):
-        if use_causal_mask:
-            mask = join_causal_mask(mask, *query_and_key_size(query, key))
-        heads, weights = grouped_query_attention(
-            query,  # (B, T, H, K)
-            key,  # (B, S, G, K)
-            value,  # (B, S, G, V)
-            mask,
-            lambda weights: drop(self.dropout_layer, weights, training),
-        )
-        return self.join_heads(heads), weights  # (B, T, D), (B, H, T, S)
-
-
 @keras.saving.register_keras_serializable("d2l_attention")
-class GroupedQueryAttention(_SharedKeyHeads):
+class GroupedQueryAttention(MultiHeadAttention):
     """Multi-head attention whose H query heads share G heads of keys.
 
         head_h = softmax(Q W_q,h (K W_k,g)ᵀ / √K) V W_v,g,  g = ⌊h / (H/G)⌋
@@ -129,6 +103,8 @@ class GroupedQueryAttention(_SharedKeyHeads):
         >>> tuple(layer.project_key(x).shape)  # four heads attend to two
         (1, 5, 2, 3)
     """
+
+    equation = staticmethod(grouped_query_attention)
 
     def __init__(
         self,
@@ -163,7 +139,7 @@ class GroupedQueryAttention(_SharedKeyHeads):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class MultiQueryAttention(_SharedKeyHeads):
+class MultiQueryAttention(MultiHeadAttention):
     """Multi-head attention with one head of keys and values for all queries.
 
         head_h = softmax(Q W_q,h (K W_k)ᵀ / √K) V W_v
@@ -185,6 +161,8 @@ class MultiQueryAttention(_SharedKeyHeads):
         >>> tuple(layer.project_key(x).shape)  # four heads attend to one
         (1, 5, 1, 3)
     """
+
+    equation = staticmethod(grouped_query_attention)
 
     def __init__(
         self,

@@ -6,7 +6,7 @@
 from numbers import Integral
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.base import default_inputs
+from d2l_attention.layers.base import check_shapes
 from d2l_attention.layers.chunks import (
     join_chunks,
     split_into_chunks,
@@ -189,7 +189,7 @@ class PageLocalAttention(SelfAttentionByPattern):
         mask=None,
         use_causal_mask=False,
     ):
-        default_inputs(query)
+        check_shapes(query.shape)
         heads = page_local_attention(
             self.project_query(query),  # (B, T, H, K)
             self.project_key(query),  # (B, T, H, K)

@@ -9,6 +9,7 @@ from d2l_attention.layers.cache import (
     read_cache,
     write_cache,
 )
+from d2l_attention.layers.chunks import ceil_divide
 from d2l_attention.layers.multi_query import grouped_query_attention
 from keras import ops
 import numpy as np
@@ -84,7 +85,7 @@ class BlockManager:
         """
         table = self._table(sequence)
         length, size = self.lengths[sequence], self.block_size
-        missing = max(-(-(length + num_tokens) // size) - len(table), 0)
+        missing = max(ceil_divide(length + num_tokens, size) - len(table), 0)
         last = length // size  # index in the table of the next token's block
         shared = (
             num_tokens > 0
@@ -119,7 +120,9 @@ class BlockManager:
 
     def fork(self, sequence):
         """Begin a sequence that shares the tokens and blocks of another."""
-        filled = -(-self.lengths[self._known(sequence)] // self.block_size)
+        filled = ceil_divide(
+            self.lengths[self._known(sequence)], self.block_size
+        )
         child = self.add()
         self.tables[child] = self.tables[sequence][:filled]
         self.references[self.tables[child]] += 1
@@ -195,9 +198,7 @@ class PagedKVCache(BlockManager):
         super().__init__(num_blocks, block_size)
         self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
         self.key_dim = check_positive("key_dim", key_dim)
-        self.value_dim = check_positive(
-            "value_dim", key_dim if value_dim is None else value_dim
-        )
+        self.value_dim = check_positive("value_dim", value_dim, self.key_dim)
         check_positive("num_layers", num_layers)
         shape = (num_blocks + 1, block_size, num_kv_heads, key_dim)
         self.pools = [

@@ -4,7 +4,11 @@ import math
 
 from d2l_attention._checks import check_positive, differ
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.chunks import join_chunks, split_into_chunks
+from d2l_attention.layers.chunks import (
+    ceil_divide,
+    join_chunks,
+    split_into_chunks,
+)
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.layers.masking import (
     NO_SCORE,
@@ -273,7 +277,7 @@ def orthogonal_directions(num_features, size, seed=None, dtype="float32"):
     """
     if not isinstance(seed, keras.random.SeedGenerator):
         seed = keras.random.SeedGenerator(seed)
-    blocks = -(-num_features // size)
+    blocks = ceil_divide(num_features, size)
     shape = (blocks, size, size)
     q, r = ops.qr(keras.random.normal(shape, seed=seed, dtype="float32"))
     signs = ops.sign(ops.diagonal(r, axis1=1, axis2=2))[:, None]

@@ -2,7 +2,7 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import (
-    default_inputs,
+    check_shapes,
     default_shapes,
 )
 from d2l_attention.layers.chunks import (
@@ -224,7 +224,7 @@ class ReformerAttention(SelfAttentionByPattern):
         mask=None,
         use_causal_mask=False,
     ):
-        default_inputs(query)
+        check_shapes(query.shape)
         value = self.project_value(query)  # (B, T, H, V)
         query = self.project_query(query)  # (B, T, H, K)
         heads = reformer_attention(

@@ -5,7 +5,6 @@ from d2l_attention.layers.base import (
     AttentionLayer,
     default_shapes,
     drop,
-    query_and_key_size,
 )
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
 import keras
@@ -237,7 +236,7 @@ class ScoredAttention(AttentionLayer):
     ):
         scores = self.score(query, key)  # (B, T, S)
         if use_causal_mask:
-            mask = join_causal_mask(mask, *query_and_key_size(query, key))
+            mask = join_causal_mask(mask, query, key)
         weights = masked_softmax(scores, mask)
         dropped = drop(self.dropout_layer, weights, training)
         return ops.matmul(dropped, value), weights  # (B, T, V)

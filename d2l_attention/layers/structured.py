@@ -1,6 +1,6 @@
 """Structured attention: the places are chosen together, not one by one."""
 
-from d2l_attention.layers.base import drop, query_and_key_size
+from d2l_attention.layers.base import drop
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.layers.masking import join_causal_mask
 from d2l_attention.layers.scoring import DotProductAttention
@@ -134,7 +134,7 @@ class StructuredAttention(DotProductAttention):
     ):
         scores = self.score(query, key)  # (B, T, S)
         if use_causal_mask:
-            mask = join_causal_mask(mask, *query_and_key_size(query, key))
+            mask = join_causal_mask(mask, query, key)
         unary = ops.stack([ops.zeros_like(scores), scores], axis=-1)
         marginals = linear_chain_marginals(unary, self.transitions, mask)
         weights = ops.cast(marginals[..., 1], scores.dtype)  # (B, T, S)

@@ -1,1 +1,1 @@
-"""What is stacked of the mechanisms, and how models decode."""
+"""Models, which stack the layers, and how they decode."""

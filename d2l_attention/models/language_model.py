@@ -29,7 +29,7 @@ class LanguageModel(keras.Model):
         activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest sequence; decoding reserves a cache
             of this many keys and values.
-        num_kv_heads: As there.
+        num_kv_heads: As in `TransformerEncoderBlock`.
 
     Call arguments:
         ids: Int tensor `(B, T)`; id 0 is padding, after the tokens.
@@ -73,9 +73,7 @@ class LanguageModel(keras.Model):
         self.dim = check_positive("dim", dim)
         self.num_layers = check_positive("num_layers", num_layers)
         self.num_heads = check_positive("num_heads", num_heads)
-        self.ffn_dim = check_positive(
-            "ffn_dim", 4 * dim if ffn_dim is None else ffn_dim
-        )
+        self.ffn_dim = check_positive("ffn_dim", ffn_dim, 4 * self.dim)
         self.dropout = check_rate("dropout", dropout)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias

@@ -82,11 +82,9 @@ class RNNSearch(Seq2Seq):
                 f"num_layers={num_layers}."
             )
         self.add_embeddings(dim if embedding_dim is None else embedding_dim)
-        self.alignment_dim = check_positive(
-            "alignment_dim", dim if alignment_dim is None else alignment_dim
-        )
+        self.alignment_dim = check_positive("alignment_dim", alignment_dim, dim)
         self.maxout_dim = check_positive(
-            "maxout_dim", max(dim // 2, 1) if maxout_dim is None else maxout_dim
+            "maxout_dim", maxout_dim, max(dim // 2, 1)
         )
         self.forward_unit = self._gated_unit("forward", W=self.embedding_dim)
         self.backward_unit = self._gated_unit("backward", W=self.embedding_dim)

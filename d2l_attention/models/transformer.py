@@ -1,7 +1,7 @@
 """The Transformer: an encoder and a decoder of attention alone."""
 
 from d2l_attention._checks import check_dict, check_positive
-from d2l_attention.layers.base import QueryLayer, drop, query_and_key_size
+from d2l_attention.layers.base import QueryLayer, drop
 from d2l_attention.layers.blocks import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
@@ -34,11 +34,10 @@ class TransformerStack(QueryLayer):
     ):
         super().__init__(**kwargs)
         self.num_layers = check_positive("num_layers", num_layers)
-        self.max_length = max_length
+        self.max_length = check_positive("max_length", max_length, None)
         policy = {"dtype": self.dtype_policy}
         self.positions = None
         if max_length is not None:
-            self.max_length = check_positive("max_length", max_length)
             self.positions = PositionalEncoding(max_length, **policy)
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
         self.blocks = [
@@ -142,7 +141,7 @@ class TransformerEncoder(TransformerStack):
     ):
         mask = merge_masks(attention_mask, query_mask, key_mask, mask)
         if use_causal_mask:
-            mask = join_causal_mask(mask, *query_and_key_size(query, query))
+            mask = join_causal_mask(mask, query, query)
         x = drop(self.dropout_layer, self.place(query), training)
         maps = {}
         for block in self.blocks:
@@ -316,7 +315,7 @@ class Transformer(Seq2Seq):
         activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest source and longest target; decoding
             reserves a cache of this many keys and values.
-        normalize_first: As there; also called "pre-norm".
+        normalize_first: As in `TransformerEncoderBlock`, "pre-norm".
 
     The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
     `"encoder/block_i/self_attention"` `(B, H, S, S)`,
@@ -361,9 +360,7 @@ class Transformer(Seq2Seq):
         )
         self.add_embeddings(self.dim)
         self.num_heads = check_positive("num_heads", num_heads)
-        self.ffn_dim = check_positive(
-            "ffn_dim", 4 * dim if ffn_dim is None else ffn_dim
-        )
+        self.ffn_dim = check_positive("ffn_dim", ffn_dim, 4 * self.dim)
         self.max_length = check_positive("max_length", max_length)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias

@@ -129,7 +129,7 @@ def test_only_boolean_masks_are_joined(dtype):
         lambda: merge_masks(mask),
         lambda: merge_masks(mask, tokens),
         lambda: merge_masks(None, tokens.astype(dtype)),
-        lambda: join_causal_mask(mask, 3, 3),
+        lambda: join_causal_mask(mask, np.ones((1, 3, 2)), np.ones((1, 3, 2))),
         lambda: HardAttention().probabilities(
             x, attention_mask=mask, key_mask=tokens
         ),
