@@ -207,8 +207,10 @@ def test_the_dynamic_layer_looks_twice():
 
 
 @pytest.mark.every_backend
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    zip(LAYERS, ["float32", "mixed_float16"], strict=True),
+)
 def test_saves_compiles_and_trains(name, dtype, tmp_path):
     inputs = keras.Input((None, 7))
     keras.utils.set_random_seed(0)

@@ -91,9 +91,16 @@ def small_blocks(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("sizes", [(11, 13), (13, 11), (12, 12)])
+@pytest.mark.parametrize(
+    ("masked", "causal", "sizes"),
+    [
+        (False, False, (11, 13)),
+        (False, True, (12, 12)),
+        (True, False, (13, 11)),
+        (True, True, (11, 13)),
+        (True, True, (13, 11)),
+    ],
+)
 def test_blocks_of_long_sequences(small_blocks, masked, causal, sizes):
     """Outputs, log-sum-exp and gradients, in whatever blocks are chosen."""
     arrays = inputs(*sizes)

@@ -50,10 +50,13 @@ def options_of(name):
 
 
 @pytest.mark.every_backend
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", [x for x in LAYERS if x == "linformer" or "causal" in x]
+)
 def test_saves_compiles_and_trains(name, tmp_path):
     keras.utils.set_random_seed(0)
-    dtype = "mixed_float16" if "causal" in name else "float32"
+    halved = name in ("causal longformer", "causal reformer")
+    dtype = "mixed_float16" if halved else "float32"
     inputs = keras.Input((None, 7))
     layer = LAYERS[name](dtype=dtype)
     options = options_of(name)

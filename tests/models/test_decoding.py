@@ -6,7 +6,6 @@ from d2l_attention import (
     BeamDecoder,
     GreedyDecoder,
     LanguageModel,
-    RNNSearch,
     Transformer,
 )
 import keras
@@ -64,7 +63,6 @@ def test_a_model_of_half_precision_decodes_as_it_was_taught(model):
     ("model", "decoder"),
     [
         (BahdanauSeq2Seq, GreedyDecoder),
-        (RNNSearch, BeamDecoder),
         (Transformer, GreedyDecoder),
         (Transformer, BeamDecoder),
     ],
