@@ -226,6 +226,7 @@ class SubwordVectorizer:
         return cls(model.getvalue())
 
     def vocabulary_size(self):
+        """The number of ids, that of padding included."""
         return self._processor.get_piece_size()
 
     def get_vocabulary(self):
