@@ -29,12 +29,6 @@ def attend(query, key, value):
     return scores / scores.sum(axis=1, keepdims=True) @ value
 
 
-# %% exercise 1 | a softmax of the scores?
-# Only the best key is looked up.
-def attend(query, key, value):
-    return value[np.argmax(query @ key.T, axis=1)]
-
-
 # %% exercise 1 | a column for each feature of the values
 # The keys are averaged instead of the values.
 def attend(query, key, value):
@@ -83,22 +77,10 @@ def best_without_query(num_colours):
     return (1 + 2 / (num_colours + 1)) / 2
 
 
-# %% exercise 2 | the book has the cup's colour?
-# Agreement is thought of for a single colour only.
-def best_without_query(num_colours):
-    return 1.0 if num_colours == 1 else 0.5
-
-
 # %% exercise 3 | One-hot weights have variance 0
 # The values are taken to be equally likely.
 def draws_needed(weights, values, tolerance):
     return max(1, int(np.ceil(np.var(values) / tolerance**2)))
-
-
-# %% exercise 3 | One-hot weights have variance 0
-# The square of the expectation is not taken off.
-def draws_needed(weights, values, tolerance):
-    return max(1, int(np.ceil(weights @ values**2 / tolerance**2)))
 
 
 # %% exercise 3 | one look is still needed
@@ -113,13 +95,6 @@ def draws_needed(weights, values, tolerance):
 def draws_needed(weights, values, tolerance):
     variance = weights @ values**2 - (weights @ values) ** 2
     return max(1, int(np.ceil(np.sqrt(variance) / tolerance)))
-
-
-# %% exercise 3 | four times the draws
-# The error is taken to fall as 1/n.
-def draws_needed(weights, values, tolerance):
-    variance = weights @ values**2 - (weights @ values) ** 2
-    return max(1, int(np.ceil(variance / tolerance)))
 
 
 # %% exercise 3 | round up
@@ -177,23 +152,11 @@ def soft_gradient(scores, values):
     return weights * (1 - weights) * values
 
 
-# %% exercise 4 | takes it from the others
-# The derivative by the values.
-def soft_gradient(scores, values):
-    return np.array(masked_softmax(scores))
-
-
 # %% exercise 4 | the slopes sum to 0
 # The plain mean of the values instead of the output.
 def soft_gradient(scores, values):
     weights = np.array(masked_softmax(scores))
     return weights * (values - values.mean())
-
-
-# %% exercise 4 | the slopes sum to 0
-# The weight in front is missing.
-def soft_gradient(scores, values):
-    return values - np.array(masked_softmax(scores)) @ values
 
 
 # %% exercise 4 | towards its value

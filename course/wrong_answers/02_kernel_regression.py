@@ -34,13 +34,6 @@ def limits(query, key, value):
     return between, np.full(len(query), value.mean())
 
 
-# %% exercise 1 | on whichever side
-# The sign of the distance is kept: the largest key always wins.
-def limits(query, key, value):
-    nearest = np.argmin(query[:, None] - key, axis=1)
-    return value[nearest], np.full(len(query), value.mean())
-
-
 # %% exercise 1 | all values count alike
 # A kernel that is infinitely wide is thought to weigh nothing.
 def limits(query, key, value):
@@ -87,31 +80,10 @@ def leave_one_out(weights, values):
     return (weights @ values - own * values) / (1 - own)
 
 
-# %% exercise 2 | own value still moves its prediction
-# The whole own value is taken off, not its share.
-def leave_one_out(weights, values):
-    return (weights @ values - values) / (1 - np.diag(weights))
-
-
 # %% exercise 2 | own row of weights
 # The plain mean of the others: the weights are not used.
 def leave_one_out(weights, values):
     return (values.sum() - values) / (len(values) - 1)
-
-
-# %% exercise 2 | must sum to 1 again
-# Columns instead of rows.
-def leave_one_out(weights, values):
-    own = np.diag(weights)
-    return (weights.T @ values - own * values) / (1 - own)
-
-
-# %% exercise 2 | must sum to 1 again
-# One of S is gone, so every rest is thought to sum to (S - 1) / S.
-def leave_one_out(weights, values):
-    size = len(values)
-    rest = weights * (1 - np.eye(size))
-    return rest @ values * size / (size - 1)
 
 
 # %% exercise 2 | the weights have changed
@@ -155,13 +127,6 @@ def slope(weights, key, value, width):
 # The ordinary covariance: all keys count alike.
 def slope(weights, key, value, width):
     return np.cov(key, value, bias=True)[0, 1] / width**2
-
-
-# %% exercise 3 | a quarter of the slope
-# The slope of the regression line: covariance over variance.
-def slope(weights, key, value, width):
-    covariance = weights @ (key * value) - (weights @ key) * (weights @ value)
-    return covariance / (weights @ key**2 - (weights @ key) ** 2)
 
 
 # %% exercise 3 | the right sign

@@ -96,24 +96,6 @@ def diagnose(attend, scores, values, mask):
     return "after"
 
 
-# %% exercise 2 | still counts in the sum
-# The diagonal is compared too, which no removal can fill.
-def diagnose(attend, scores, values, mask):
-    size = len(scores)
-    whole = attend(scores, values, mask)
-    moved = np.zeros((size, size), bool)
-    for s in range(size):
-        keep = np.arange(size) != s
-        square = np.ix_(keep, keep)
-        rest = attend(scores[square], values[keep], mask[square])
-        moved[keep, s] = np.abs(rest - whole[keep]).max(axis=-1) > 1e-6
-    tables = {"sound": mask, "transposed": mask.T, "after": mask | True}
-    for name, table in tables.items():
-        if np.array_equal(moved, table):
-            return name
-    return "flipped"
-
-
 # %% exercise 2 | you found
 # Thinks of causal masks: the first token reads itself, or all, or the rest.
 def diagnose(attend, scores, values, mask):
@@ -175,15 +157,6 @@ def packed_mask(segments):
     return allowed & real & np.array(causal_mask(segments.shape[1]))
 
 
-# %% exercise 3 | a padding token attends to something
-# The padding is taken to stand at the end.
-def packed_mask(segments):
-    size = segments.shape[1]
-    same = segments[:, :, None] == segments[:, None, :]
-    real = np.array(padding_mask((segments != 0).sum(axis=1), size))
-    return same & real & np.array(causal_mask(size))
-
-
 # %% exercise 3 | whatever the text's number
 # Two texts in a row and no more.
 def packed_mask(segments):
@@ -200,15 +173,6 @@ def packed_mask(segments):
     same = segments[:, :, None] == segments[:, None, :]
     real = segments[:, None, :] != 0
     return same & real & np.array(causal_mask(segments.shape[1])).T
-
-
-# %% exercise 3 | a padding token attends to something
-# The first row's texts are taken for those of the whole batch.
-def packed_mask(segments):
-    row = segments[0]
-    mask = (row[:, None] == row) & (row != 0)
-    mask &= np.array(causal_mask(len(row)))
-    return np.repeat(mask[None], len(segments), axis=0)
 
 
 # %% exercise 3 | and padding between them

@@ -32,37 +32,12 @@ def augment(query, key):
     return np.concatenate([query, ones], -1), np.concatenate([key, bonus], -1)
 
 
-# %% exercise 2 | a long key beats
-# Keys of length 1: the smallest angle, not the smallest distance.
-def augment(query, key):
-    unit = key / np.linalg.norm(key, axis=-1, keepdims=True)
-    grow = [(0, 0), (0, 0), (0, 1)]
-    return np.pad(query, grow), np.pad(unit, grow)
-
-
 # %% exercise 2 | depends on the key
 # The square of the query, which is the same for every key.
 def augment(query, key):
     fine = -0.5 * np.sum(query**2, axis=-1, keepdims=True)
     ones = np.ones((*key.shape[:-1], 1))
     return np.concatenate([query, fine], -1), np.concatenate([key, ones], -1)
-
-
-# %% exercise 2 | a long key beats
-# The mean of the squares: right for K = 1 only.
-def augment(query, key):
-    fine = -0.5 * np.mean(key**2, axis=-1, keepdims=True)
-    ones = np.ones((*query.shape[:-1], 1))
-    return np.concatenate([query, ones], -1), np.concatenate([key, fine], -1)
-
-
-# %% exercise 2 | is missing from q·k?
-# The trick for the opposite task: all keys get the same length.
-def augment(query, key):
-    squares = np.sum(key**2, axis=-1, keepdims=True)
-    rest = np.sqrt(squares.max(axis=1, keepdims=True) - squares)
-    zeros = np.zeros((*query.shape[:-1], 1))
-    return np.concatenate([query, zeros], -1), np.concatenate([key, rest], -1)
 
 
 # %% exercise 2 | right
@@ -102,18 +77,6 @@ def folded_kernel(W_k, W_q):
     return (W_q / np.sqrt(len(W_q))).T @ (W_k / np.sqrt(len(W_k)))
 
 
-# %% exercise 3 | is the scale the root of K?
-# K is taken to be 4.
-def folded_kernel(W_k, W_q):
-    return W_q.T @ W_k / 2
-
-
-# %% exercise 3 | q meets W_q
-# The diagonal of the two projections only: K features taken one by one.
-def folded_kernel(W_k, W_q):
-    return np.outer(W_q.sum(axis=0), W_k.sum(axis=0)) / np.sqrt(len(W_k))
-
-
 # %% exercise 3 | right
 # A float32 tensor.
 def folded_kernel(W_k, W_q):
@@ -143,18 +106,6 @@ def counted_weights(scores, counts):
 # The counts are ignored.
 def counted_weights(scores, counts):
     return masked_softmax(scores)
-
-
-# %% exercise 4 | n times e^s add to s?
-# log(1 + n).
-def counted_weights(scores, counts):
-    return masked_softmax(scores + np.log1p(counts))
-
-
-# %% exercise 4 | n times e^s add to s?
-# The share of each word is added, without the logarithm.
-def counted_weights(scores, counts):
-    return masked_softmax(scores + counts / counts.sum())
 
 
 # %% exercise 4 | do not repeat the keys

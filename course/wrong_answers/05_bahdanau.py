@@ -205,16 +205,6 @@ def decode(model, source, start_id, end_id, max_length):
     return [int(i) for i in ids[0] if i != 0]
 
 
-# %% exercise 2 | stop when there are max_length ids
-# The ids are never put into the list.
-def decode(model, source, start_id, end_id, max_length):
-    state, token, ids = model.start(source), start_id, []
-    while len(ids) < max_length:
-        logits, state = model.step(np.array([token]), state)
-        token = int(np.argmax(np.array(logits)[0, 1:])) + 1
-    return ids
-
-
 # %% exercise 2 | did not end within
 # After the end id the loop goes on, and does nothing.
 def decode(model, source, start_id, end_id, max_length):
@@ -255,13 +245,6 @@ def mean_distance(weights):
     return np.abs(np.arange(len(weights)) - positions).mean()
 
 
-# %% exercise 3 | do not cancel
-# Left and right have opposite signs.
-def mean_distance(weights):
-    t, j = np.indices(weights.shape)
-    return (weights * (j - t)).sum(1).mean()
-
-
 # %% exercise 3 | not its square
 # The squared distance.
 def mean_distance(weights):
@@ -269,25 +252,11 @@ def mean_distance(weights):
     return (weights * (t - j) ** 2).sum(1).mean()
 
 
-# %% exercise 3 | not its square
-# The root of the mean square.
-def mean_distance(weights):
-    t, j = np.indices(weights.shape)
-    return np.sqrt((weights * (t - j) ** 2).sum(1)).mean()
-
-
 # %% exercise 3 | take the mean over the T rows
 # The mean over all cells, not over rows.
 def mean_distance(weights):
     t, j = np.indices(weights.shape)
     return (weights * np.abs(t - j)).mean()
-
-
-# %% exercise 3 | take the mean over the T rows
-# Divided by S instead of T.
-def mean_distance(weights):
-    t, j = np.indices(weights.shape)
-    return (weights * np.abs(t - j)).sum() / weights.shape[1]
 
 
 # %% exercise 3 | also where T is not S

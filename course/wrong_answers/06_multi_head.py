@@ -11,14 +11,6 @@ def contributions(layer, query, key):
     return np.einsum("bthv,vhd->bthd", heads, blocks)
 
 
-# %% exercise 2 | do not sum to the output
-# The key is taken for the value, without its projection.
-def contributions(layer, query, key):
-    _, weights = layer(query, key=key, return_attention_scores=True)
-    shares = np.einsum("bhts,bsd->bthd", weights, key)
-    return shares / layer.num_heads
-
-
 # %% exercise 2 | head 0's share is not
 # The output is dealt out evenly.
 def contributions(layer, query, key):
@@ -26,42 +18,11 @@ def contributions(layer, query, key):
     return np.repeat(output, layer.num_heads, axis=2) / layer.num_heads
 
 
-# %% exercise 2 | head 0's share is not
-# The blocks are right, the heads stand in reverse.
-def contributions(layer, query, key):
-    _, weights = layer(query, key=key, return_attention_scores=True)
-    heads = np.einsum("bhts,bshv->bthv", weights, layer.project_value(key))
-    blocks = layer.get_weights()[3].reshape(
-        layer.num_heads, layer.value_dim, -1
-    )
-    return np.einsum("bthv,hvd->bthd", heads, blocks)[:, :, ::-1]
-
-
 # %% exercise 2 | the shape is (B, T, H, D)
 # What the heads return, before W_o.
 def contributions(layer, query, key):
     _, weights = layer(query, key=key, return_attention_scores=True)
     return np.einsum("bhts,bshv->bthv", weights, layer.project_value(key))
-
-
-# %% exercise 2 | the shape is (B, T, H, D)
-# The head axis stands where the weights have it.
-def contributions(layer, query, key):
-    _, weights = layer(query, key=key, return_attention_scores=True)
-    heads = np.einsum("bhts,bshv->bhtv", weights, layer.project_value(key))
-    blocks = layer.get_weights()[3].reshape(
-        layer.num_heads, layer.value_dim, -1
-    )
-    return np.einsum("bhtv,hvd->bhtd", heads, blocks)
-
-
-# %% exercise 2 | head 0's share is not
-# The layer's output kernel is changed to ask for a head alone, and left so.
-def contributions(layer, query, key):
-    output = np.array(layer(query, key=key))
-    parts = np.zeros((*output.shape[:2], layer.num_heads, output.shape[2]))
-    parts[:, :, 0] = output
-    return parts
 
 
 # %% exercise 2 | head 1's share is not
@@ -190,16 +151,6 @@ def kernels_by_hand(N):
     W_q = 20 * N**0.5 * np.concatenate([left, right], axis=1)
     W_k = np.concatenate([same, same], axis=1)
     return [W_q, W_k, np.ones((1, 2)), np.array([[1.0], [-1.0]])]
-
-
-# %% exercise 4 | the largest error
-# The heads share one half of the positions each.
-def kernels_by_hand(N):
-    same = np.eye(N)
-    left, right = np.roll(same, -1, axis=1), np.roll(same, 1, axis=1)
-    W_q = 20 * N**0.5 * np.concatenate([left, right], axis=1)
-    W_k = np.concatenate([same, same], axis=1)
-    return [W_q, W_k, np.array([[1.0, -1.0]]), np.array([[1.0], [-1.0]])]
 
 
 # %% exercise 4 | right

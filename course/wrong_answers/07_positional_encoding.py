@@ -8,37 +8,6 @@ def column_attention(x, W_q, W_k, W_v):
     return v @ np.array(masked_softmax(k.T @ q / np.sqrt(len(k))))
 
 
-# %% exercise 2 | down each column of A'
-# Columns are divided by the sums of the rows.
-def column_attention(x, W_q, W_k, W_v):
-    q, k, v = W_q @ x, W_k @ x, W_v @ x
-    weights = np.exp(k.T @ q / np.sqrt(len(k)))
-    return v @ (weights / weights.sum(1))
-
-
-# %% exercise 2 | down each column of A'
-# One softmax over the whole matrix.
-def column_attention(x, W_q, W_k, W_v):
-    q, k, v = W_q @ x, W_k @ x, W_v @ x
-    weights = np.exp(k.T @ q / np.sqrt(len(k)))
-    return v @ (weights / weights.sum())
-
-
-# %% exercise 2 | down each column of A'
-# The values are summed with scores instead of weights.
-def column_attention(x, W_q, W_k, W_v):
-    q, k, v = W_q @ x, W_k @ x, W_v @ x
-    return v @ (k.T @ q / np.sqrt(len(k)))
-
-
-# %% exercise 2 | down each column of A'
-# The right weights, used the wrong way round.
-def column_attention(x, W_q, W_k, W_v):
-    q, k, v = W_q @ x, W_k @ x, W_v @ x
-    weights = np.exp(k.T @ q / np.sqrt(len(k)))
-    return v @ (weights / weights.sum(0)).T
-
-
 # %% exercise 2 | keys are W_k x, not W_q x
 # Keys are made with the matrix of the queries (a slip of document 002).
 def column_attention(x, W_q, W_k, W_v):
@@ -60,14 +29,6 @@ def column_attention(x, W_q, W_k, W_v):
 def column_attention(x, W_q, W_k, W_v):
     q, k, v = W_q @ x, W_k @ x, W_v @ x
     weights = np.exp(k.T @ q / np.sqrt(len(x)))
-    return v @ (weights / weights.sum(0))
-
-
-# %% exercise 2 | divide each score by √K
-# No scale.
-def column_attention(x, W_q, W_k, W_v):
-    q, k, v = W_q @ x, W_k @ x, W_v @ x
-    weights = np.exp(k.T @ q)
     return v @ (weights / weights.sum(0))
 
 
@@ -96,12 +57,6 @@ def layers_needed(n, k):
     return -(-(n - 1) // (k - 1))
 
 
-# %% exercise 3 | reaches (k − 1) / 2 to each side
-# Windows are laid side by side.
-def layers_needed(n, k):
-    return -(-n // k)
-
-
 # %% exercise 3 | layers add up
 # Each layer multiplies the reach (true of dilated convolutions).
 def layers_needed(n, k):
@@ -123,22 +78,10 @@ def layers_needed(n, k):
     return (n - 1) // (k // 2)
 
 
-# %% exercise 3 | round up
-# Rounded to the nearest.
-def layers_needed(n, k):
-    return round((n - 1) / (k // 2))
-
-
 # %% exercise 3 | no layer comes on top
 # Rounded up by adding one, even where the division is exact.
 def layers_needed(n, k):
     return (n - 1) // (k // 2) + 1
-
-
-# %% exercise 3 | round up
-# A fraction of a layer.
-def layers_needed(n, k):
-    return (n - 1) / ((k - 1) / 2)
 
 
 # %% exercise 3 | layers are counted: an int
@@ -177,33 +120,6 @@ def rotate(x):
     return x + sinusoidal_encoding(*x.shape)
 
 
-# %% exercise 4 | a rotation keeps a row's length
-# Features are multiplied by the waves one by one.
-def rotate(x):
-    return x * sinusoidal_encoding(*x.shape)
-
-
-# %% exercise 4 | a rotation keeps a row's length
-# The second line is computed with the new a.
-def rotate(x):
-    waves = sinusoidal_encoding(*x.shape)
-    out = x.copy()
-    a, b = out[:, ::2], out[:, 1::2]
-    a[:] = a * waves[:, 1::2] - b * waves[:, ::2]
-    b[:] = a * waves[:, ::2] + b * waves[:, 1::2]
-    return out
-
-
-# %% exercise 4 | a rotation keeps a row's length
-# A sign is wrong: both lines add.
-def rotate(x):
-    waves = sinusoidal_encoding(*x.shape)
-    sin, cos = waves[:, ::2], waves[:, 1::2]
-    a, b = x[:, ::2], x[:, 1::2]
-    turned = [a * cos + b * sin, a * sin + b * cos]
-    return np.stack(turned, axis=-1).reshape(x.shape)
-
-
 # %% exercise 4 | turn the other way
 # The matrix of "A shift is a rotation", which turns (sin, cos), not (cos, sin).
 def rotate(x):
@@ -224,15 +140,6 @@ def rotate(x):
     return np.concatenate(turned, axis=1)
 
 
-# %% exercise 4 | a pair keeps its length and its place
-# All first numbers are returned before all second ones.
-def rotate(x):
-    waves = sinusoidal_encoding(*x.shape)
-    sin, cos = waves[:, ::2], waves[:, 1::2]
-    a, b = x[:, ::2], x[:, 1::2]
-    return np.concatenate([a * cos - b * sin, a * sin + b * cos], axis=1)
-
-
 # %% exercise 4 | each pair has a frequency of its own
 # One angle for all pairs.
 def rotate(x):
@@ -240,15 +147,6 @@ def rotate(x):
     a, b = x[:, ::2], x[:, 1::2]
     turned = [a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)]
     return np.stack(turned, axis=-1).reshape(x.shape)
-
-
-# %% exercise 4 | each pair has a frequency of its own
-# The exponent is j/D instead of 2j/D.
-def rotate(x):
-    dim = x.shape[1]
-    angles = np.arange(len(x))[:, None] / 10000 ** (np.arange(dim // 2) / dim)
-    z = (x[:, ::2] + 1j * x[:, 1::2]) * np.exp(1j * angles)
-    return np.stack([z.real, z.imag], axis=-1).reshape(x.shape)
 
 
 # %% exercise 4 | row 0 is turned by angle 0
@@ -259,15 +157,6 @@ def rotate(x):
     a, b = x[:, ::2], x[:, 1::2]
     turned = [a * cos - b * sin, a * sin + b * cos]
     return np.stack(turned, axis=-1).reshape(x.shape)
-
-
-# %% exercise 4 | row 0 is turned by angle 0
-# Every row is turned by the same angle, whatever its position.
-def rotate(x):
-    dim = x.shape[1]
-    omega = 10000 ** (-np.arange(0, dim, 2) / dim)
-    z = (x[:, ::2] + 1j * x[:, 1::2]) * np.exp(1j * omega)
-    return np.stack([z.real, z.imag], axis=-1).reshape(x.shape)
 
 
 # %% exercise 4 | all pairs turn

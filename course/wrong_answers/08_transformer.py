@@ -92,12 +92,6 @@ def pre_norm(x, f, norm):
     return x + norm(f(x))
 
 
-# %% exercise 2 | the norm reads x, before f
-# Post-norm, as the paper has it.
-def pre_norm(x, f, norm):
-    return norm(x + f(x))
-
-
 # %% exercise 2 | x itself is added
 # The normed x goes through the residual.
 def pre_norm(x, f, norm):
@@ -176,26 +170,10 @@ def next_id(model, source, written):
     return int(np.argmax(np.array(logits)[0, 0, 1:])) + 1
 
 
-# %% exercise 3 | read the row of the last one
-# The place among the words without padding is taken for the id.
-def next_id(model, source, written):
-    logits = model({"source": source, "target": np.array([written])})
-    return int(np.argmax(np.array(logits)[0, -1, 1:]))
-
-
 # %% exercise 3 | give all written words to the model
 # Only the last word is given, as with a cache.
 def next_id(model, source, written):
     logits = model({"source": source, "target": np.array([written[-1:]])})
-    return int(np.argmax(np.array(logits)[0, -1, 1:])) + 1
-
-
-# %% exercise 3 | read the row of the last one
-# The target is padded, and the row of the last padding is read.
-def next_id(model, source, written):
-    target = np.zeros((1, model.max_length), int)
-    target[0, : len(written)] = written
-    logits = model({"source": source, "target": target})
     return int(np.argmax(np.array(logits)[0, -1, 1:])) + 1
 
 
@@ -214,13 +192,6 @@ def next_id(model, source, written):
     logits = model({"source": source, "target": np.array([written])})
     written.append(int(np.argmax(np.array(logits)[0, -1, 1:])) + 1)
     return written[-1]
-
-
-# %% exercise 3 | read the row of the last one
-# The mean over all rows of logits.
-def next_id(model, source, written):
-    logits = model({"source": source, "target": np.array([written])})
-    return int(np.argmax(np.array(logits)[0, :, 1:].mean(axis=0))) + 1
 
 
 # %% exercise 3 | right

@@ -20,20 +20,6 @@ def best_baseline(p, reward):
     return np.sum(p * length * reward) / np.sum(p * length)
 
 
-# %% exercise 2 | weigh each reward by p_z and by
-# The places count by |1_z - p|^2 only, not by how often they are drawn.
-def best_baseline(p, reward):
-    size = np.sum((np.eye(len(p)) - p) ** 2, axis=1)
-    return np.sum(size * reward) / np.sum(size)
-
-
-# %% exercise 2 | weigh each reward by p_z and by
-# Only the drawn place's own component of 1_z - p is counted.
-def best_baseline(p, reward):
-    size = (1 - p) ** 2
-    return np.sum(p * size * reward) / np.sum(p * size)
-
-
 # %% exercise 2 | the variance still has the slope
 # A search among the baselines of the text's figure.
 def best_baseline(p, reward):
@@ -75,31 +61,10 @@ def leave_one_out(rewards):
     return np.roll(rewards, 1)
 
 
-# %% exercise 3 | should count alike
-# The median of the others.
-def leave_one_out(rewards):
-    return np.array(
-        [np.median(np.delete(rewards, i)) for i in range(len(rewards))]
-    )
-
-
-# %% exercise 3 | by how many others do you divide
-# The mean of the earlier draws; the first has 0.
-def leave_one_out(rewards):
-    before = np.cumsum(rewards) - rewards
-    return before / np.maximum(np.arange(len(rewards)), 1)
-
-
 # %% exercise 3 | one baseline for each draw
 # One baseline for all draws.
 def leave_one_out(rewards):
     return np.mean(rewards[1:])
-
-
-# %% exercise 3 | moves with its own reward
-# A running mean that has seen the draw.
-def leave_one_out(rewards):
-    return np.cumsum(rewards) / np.arange(1, len(rewards) + 1)
 
 
 # %% exercise 3 | two draws are two draws
@@ -132,12 +97,6 @@ def leave_one_out(rewards):
 # The mean over the places, too.
 def enumerated_loss(probabilities, rewards):
     return -ops.mean(probabilities * rewards)
-
-
-# %% exercise 4 | sum over the places
-# The sum over the batch, too.
-def enumerated_loss(probabilities, rewards):
-    return -ops.sum(probabilities * rewards)
 
 
 # %% exercise 4 | the sign
@@ -177,13 +136,6 @@ def enumerated_loss(probabilities, rewards):
 # A loss for each example.
 def enumerated_loss(probabilities, rewards):
     return -ops.sum(probabilities * rewards, axis=-1)
-
-
-# %% exercise 4 | sum over the places
-# The most likely place only.
-def enumerated_loss(probabilities, rewards):
-    best = ops.argmax(probabilities, axis=-1)[:, None]
-    return -ops.mean(ops.take_along_axis(rewards, best, axis=-1))
 
 
 # %% exercise 4 | the gradient in the scores is not

@@ -13,14 +13,6 @@ def maxout(t):
     return np.maximum(np.maximum(t[..., ::2], t[..., 1::2]), 0)
 
 
-# %% exercise 1 | pairs are neighbours
-# The larger size is kept, whatever its sign.
-def maxout(t):
-    pairs = t.reshape(*t.shape[:-1], t.shape[-1] // 2, 2)
-    best = np.abs(pairs).argmax(-1)[..., None]
-    return np.take_along_axis(pairs, best, axis=-1)[..., 0]
-
-
 # %% exercise 1 | two numbers make one
 # Each number competes with the next: windows that overlap.
 def maxout(t):
@@ -73,17 +65,6 @@ def from_keras(cell):
         z, r, candidate = np.split(array, 3, axis=-1)
         parts |= {letter + "_z": -z.T, letter + "_r": r.T, letter: candidate.T}
     return parts | {"b_z": -parts["b_z"]}
-
-
-# %% exercise 2 | so negate all that goes into z
-# One minus the matrix, for one minus its sigmoid.
-def from_keras(cell):
-    parts = {}
-    for letter, array in zip("WUb", cell.get_weights(), strict=True):
-        z, r, candidate = np.split(array, 3, axis=-1)
-        parts |= {letter + "_z": 1 - z.T, letter + "_r": r.T}
-        parts[letter] = candidate.T
-    return parts
 
 
 # %% exercise 2 | transpose
@@ -182,18 +163,6 @@ def count(state, word, scoring, pairs, num_english, num_french):
     search = scoring * (state + 2 * state) + scoring
     output = 2 * pairs * (state + word + 2 * state)
     last = num_french * pairs + num_french
-    return embeddings + encoder + decoder + state**2 + search + output + last
-
-
-# %% exercise 3 | numbers off
-# The last layer reads both numbers of each pair.
-def count(state, word, scoring, pairs, num_english, num_french):
-    embeddings = word * (num_english + num_french)
-    encoder = 2 * 3 * (state * word + state * state)
-    decoder = 3 * (state * word + state * state + state * 2 * state)
-    search = scoring * (state + 2 * state) + scoring
-    output = 2 * pairs * (state + word + 2 * state)
-    last = num_french * 2 * pairs + num_french
     return embeddings + encoder + decoder + state**2 + search + output + last
 
 

@@ -9,15 +9,6 @@ def point_once(s, h, W_q, W_k, v, chosen):
     return exponentials / exponentials.sum()
 
 
-# %% exercise 2 | a chosen place has weight
-# A score of 0 is taken for no weight.
-def point_once(s, h, W_q, W_k, v, chosen):
-    e = np.tanh(s @ W_q + h @ W_k) @ v
-    e[chosen] = 0
-    exponentials = np.exp(e - e.max())
-    return exponentials / exponentials.sum()
-
-
 # %% exercise 2 | the free weights must sum to 1
 # The weights are struck out behind the softmax.
 def point_once(s, h, W_q, W_k, v, chosen):
@@ -37,15 +28,6 @@ def point_once(s, h, W_q, W_k, v, chosen):
     return exponentials / exponentials.sum()
 
 
-# %% exercise 2 | the weights differ
-# Without the tanh the state adds one number to all scores, and cancels.
-def point_once(s, h, W_q, W_k, v, chosen):
-    e = (s @ W_q + h @ W_k) @ v
-    e[chosen] = -np.inf
-    exponentials = np.exp(e - e.max())
-    return exponentials / exponentials.sum()
-
-
 # %% exercise 2 | subtract the largest free score
 # Large scores overflow.
 def point_once(s, h, W_q, W_k, v, chosen):
@@ -56,14 +38,6 @@ def point_once(s, h, W_q, W_k, v, chosen):
         return exponentials / exponentials.sum()
 
 
-# %% exercise 2 | the weights differ
-# The pointer itself, a single 1, in place of the weights.
-def point_once(s, h, W_q, W_k, v, chosen):
-    e = np.tanh(s @ W_q + h @ W_k) @ v
-    e[chosen] = -np.inf
-    return (np.arange(len(h)) == e.argmax()).astype(float)
-
-
 # %% exercise 2 | one weight for each item
 # The average of the items, as in chapter 05.
 def point_once(s, h, W_q, W_k, v, chosen):
@@ -71,15 +45,6 @@ def point_once(s, h, W_q, W_k, v, chosen):
     e[chosen] = -np.inf
     exponentials = np.exp(e - e.max())
     return exponentials / exponentials.sum() @ h
-
-
-# %% exercise 2 | subtract the largest free score
-# The largest score is taken before the mask.
-def point_once(s, h, W_q, W_k, v, chosen):
-    e = np.tanh(s @ W_q + h @ W_k) @ v
-    exponentials = np.exp(e - e.max())
-    exponentials[chosen] = 0
-    return exponentials / exponentials.sum()
 
 
 # %% exercise 2 | not a number
@@ -117,14 +82,6 @@ def largest_first(D, which):
     return [np.ones((D, 1)), W_k, np.ones(1)]
 
 
-# %% exercise 3 | does the score depend on the state?
-# One feature of the state is let in, a little.
-def largest_first(D, which):
-    W_k = np.zeros((D, 1))
-    W_k[which] = 1
-    return [0.5 * W_k, W_k, np.ones(1)]
-
-
 # %% exercise 3 | from the smallest to the largest
 # The score falls with the number.
 def largest_first(D, which):
@@ -139,26 +96,12 @@ def largest_first(D, which):
     return [np.zeros((D, 1)), np.ones((D, 1)), np.ones(1)]
 
 
-# %% exercise 3 | with no other
-# The number is always sought in feature 0.
-def largest_first(D, which):
-    W_k = np.zeros((D, 1))
-    W_k[0] = 1
-    return [np.zeros((D, 1)), W_k, np.ones(1)]
-
-
 # %% exercise 3 | is tanh nowhere flat
 # So sharp that most numbers have the score 1 or −1.
 def largest_first(D, which):
     W_k = np.zeros((D, 1))
     W_k[which] = 1000
     return [np.zeros((D, 1)), W_k, np.ones(1)]
-
-
-# %% exercise 3 | with no other
-# The score is the same for all items.
-def largest_first(D, which):
-    return [np.zeros((D, 1)), np.zeros((D, 1)), np.ones(1)]
 
 
 # %% exercise 3 | does the score depend on the state
@@ -206,24 +149,6 @@ def moved_pointers(pointers, order):
 # The answers are permuted as the items are.
 def moved_pointers(pointers, order):
     return np.resize(pointers[order % len(pointers)], len(pointers))
-
-
-# %% exercise 4 | another item is named
-# The inverse of the wrong permutation.
-def moved_pointers(pointers, order):
-    return order[np.argsort(pointers)]
-
-
-# %% exercise 4 | another item is named
-# The check's own results are read.
-def moved_pointers(pointers, order):
-    return globals().get("test_network_says", np.zeros(len(pointers), int))
-
-
-# %% exercise 4 | another item is named
-# All S places, whatever is asked for.
-def moved_pointers(pointers, order):
-    return np.argsort(order)
 
 
 # %% exercise 4 | one pointer for each answer

@@ -45,12 +45,6 @@ def best_accuracy(keys, tags):
     return sum(len(seen[key]) == 1 for key in keys) / len(keys)
 
 
-# %% exercise 1 | two of three a
-# A table of the keys knows everything by heart.
-def best_accuracy(keys, tags):
-    return 1.0
-
-
 # %% exercise 1 | right
 # A table in 32 bits, from arrays.
 def best_accuracy(keys, tags):
@@ -73,12 +67,6 @@ def stacked_reach(first, second):
     return first | second
 
 
-# %% exercise 2 | reaches add up
-# What both layers see.
-def stacked_reach(first, second):
-    return first & second
-
-
 # %% exercise 2 | not the number of ways
 # A product of whole numbers counts the ways.
 def stacked_reach(first, second):
@@ -90,18 +78,6 @@ def stacked_reach(first, second):
 def stacked_reach(first, second):
     place = np.arange(len(first))
     return np.abs(place[:, None] - place) <= 2
-
-
-# %% exercise 2 | reaches add up
-# The layer on top hides what is below.
-def stacked_reach(first, second):
-    return second
-
-
-# %% exercise 2 | reaches add up
-# All ways are asked for, not one.
-def stacked_reach(first, second):
-    return (second[:, :, None] & first[None]).all(axis=1)
 
 
 # %% exercise 2 | the ways may be many
@@ -144,28 +120,10 @@ def place_values(friendly, shouted):
     return (1 - 2 * friendly) * shouted
 
 
-# %% exercise 3 | does its number outweigh eight
-# The quiet ones are counted, the loud one is left out.
-def place_values(friendly, shouted):
-    return (2 * friendly - 1) * (1 - shouted)
-
-
 # %% exercise 3 | one number for each place
 # The mean is taken already.
 def place_values(friendly, shouted):
     return ((2 * friendly - 1) * shouted).mean(1)
-
-
-# %% exercise 3 | does its number outweigh eight
-# Friendly or loud.
-def place_values(friendly, shouted):
-    return np.maximum(friendly, shouted)
-
-
-# %% exercise 3 | does its number outweigh eight
-# The loud word counts eight times: eight others make a tie.
-def place_values(friendly, shouted):
-    return (2 * friendly - 1) * (1 + 7 * shouted)
 
 
 # %% exercise 3 | right
@@ -219,53 +177,10 @@ def first_n(dim, ffn_dim):
     return n
 
 
-# %% exercise 4 | too early
-# The norms of the block are forgotten.
-def first_n(dim, ffn_dim):
-    net = 2 * dim * ffn_dim + ffn_dim + dim
-    n = 1
-    while (2 * n - 1) * dim**2 + dim <= 4 * dim**2 + net:
-        n += 1
-    return n
-
-
-# %% exercise 4 | too early
-# Right where U = 2 D, and taken for a constant.
-def first_n(dim, ffn_dim):
-    return 5
-
-
-# %% exercise 4 | too late
-# The last N of the other side, and one more for safety.
-def first_n(dim, ffn_dim):
-    net = 2 * dim * ffn_dim + ffn_dim + dim
-    block_size = 4 * dim**2 + net + 4 * dim
-    n = 1
-    while (2 * n - 1) * dim**2 + dim <= block_size:
-        n += 1
-    return n + 1
-
-
 # %% exercise 4 | N is a whole number
 # Solved for N, one added, and not rounded.
 def first_n(dim, ffn_dim):
     return (5 * dim**2 + (2 * ffn_dim + 4) * dim + ffn_dim) / (2 * dim**2) + 1
-
-
-# %% exercise 4 | too early
-# Solved for N and rounded up: as many parameters are taken for more.
-def first_n(dim, ffn_dim):
-    numerator = 5 * dim**2 + (2 * ffn_dim + 4) * dim + ffn_dim
-    return int(np.ceil(numerator / (2 * dim**2)))
-
-
-# %% exercise 4 | too early
-# The search ends at N = 20.
-def first_n(dim, ffn_dim):
-    net = 2 * dim * ffn_dim + ffn_dim + dim
-    block_size = 4 * dim**2 + net + 4 * dim
-    sizes = [(2 * n - 1) * dim**2 + dim for n in range(1, 20)]
-    return 1 + sum(size <= block_size for size in sizes)
 
 
 # %% exercise 4 | right

@@ -46,17 +46,6 @@ def layers_needed(adjacency, source):
     return None
 
 
-# %% exercise 2 | is each edge used in one direction
-# The number of nodes, less one, is returned if some node is never reached.
-def layers_needed(adjacency, source):
-    reached = np.arange(len(adjacency)) == source
-    depth = 0
-    while not reached.all() and depth < len(adjacency) - 1:
-        reached = reached | adjacency[:, reached].any(axis=1)
-        depth += 1
-    return depth
-
-
 # %% exercise 2 | the adjacency matrix was changed
 # The self-loops are written into what was given.
 def layers_needed(adjacency, source):
@@ -77,18 +66,6 @@ def layers_needed(adjacency, source):
         if reached.all():
             return depth
         reached = reached | adjacency[:, reached].any(axis=1)
-    return None
-
-
-# %% exercise 2 | is a row the one that hears
-# All that the source hears, not all that hear the source: walks backwards.
-def layers_needed(adjacency, source):
-    walks = np.eye(len(adjacency), dtype=bool)
-    step = adjacency | walks
-    for depth in range(len(adjacency)):
-        if walks[source].all():
-            return depth
-        walks = walks @ step
     return None
 
 
@@ -152,19 +129,6 @@ def attend_edges(scores, edges, values):
     return exponentials @ values / np.where(total == 0, 1, total)
 
 
-# %% exercise 3 | an array of N × N numbers was made
-# Which edge leads to which node is a table, too: one more bit for each pair.
-def attend_edges(scores, edges, values):
-    sources, targets = edges.T
-    mine = targets[:, None] == np.arange(len(values))  # (edges, N)
-    highest = np.where(mine, scores[:, None], -np.inf).max(axis=0)
-    exponentials = np.exp(scores - highest[targets])
-    weights = exponentials / (exponentials @ mine)[targets]
-    output = np.zeros(values.shape)
-    np.add.at(output, targets, weights[:, None] * values[sources])
-    return output
-
-
 # %% exercise 3 | a loop over nodes or edges
 # The list is read once for each node.
 def attend_edges(scores, edges, values):
@@ -189,39 +153,11 @@ def attend_edges(scores, edges, values):
     return output
 
 
-# %% exercise 3 | wrong outputs
-# The softmax runs over the edges that leave a node.
-def attend_edges(scores, edges, values):
-    sources, targets = edges.T
-    highest = np.full(len(values), -np.inf)
-    np.maximum.at(highest, sources, scores)
-    exponentials = np.exp(scores - highest[sources])
-    total = np.zeros(len(values))
-    np.add.at(total, sources, exponentials)
-    weights = exponentials / total[sources]
-    output = np.zeros(values.shape)
-    np.add.at(output, targets, weights[:, None] * values[sources])
-    return output
-
-
 # %% exercise 3 | take off each target's largest score
 # The largest score is not taken off.
 def attend_edges(scores, edges, values):
     sources, targets = edges.T
     exponentials = np.exp(scores)
-    total = np.zeros(len(values))
-    np.add.at(total, targets, exponentials)
-    weights = exponentials / total[targets]
-    output = np.zeros(values.shape)
-    np.add.at(output, targets, weights[:, None] * values[sources])
-    return output
-
-
-# %% exercise 3 | take off each target's largest score
-# The largest of all scores is taken off: some targets are left with 0/0.
-def attend_edges(scores, edges, values):
-    sources, targets = edges.T
-    exponentials = np.exp(scores - scores.max())
     total = np.zeros(len(values))
     np.add.at(total, targets, exponentials)
     weights = exponentials / total[targets]
@@ -243,56 +179,11 @@ def attend_edges(scores, edges, values):
     return output / total[:, None]
 
 
-# %% exercise 3 | wrong outputs
-# Repeated indices are added once: output[targets] += …
-def attend_edges(scores, edges, values):
-    sources, targets = edges.T
-    highest = np.full(len(values), -np.inf)
-    np.maximum.at(highest, targets, scores)
-    exponentials = np.exp(scores - highest[targets])
-    total = np.zeros(len(values))
-    np.add.at(total, targets, exponentials)
-    weights = exponentials / total[targets]
-    output = np.zeros(values.shape)
-    output[targets] += weights[:, None] * values[sources]
-    return output
-
-
-# %% exercise 3 | wrong outputs
-# The values of the targets are averaged.
-def attend_edges(scores, edges, values):
-    _, targets = edges.T
-    highest = np.full(len(values), -np.inf)
-    np.maximum.at(highest, targets, scores)
-    exponentials = np.exp(scores - highest[targets])
-    total = np.zeros(len(values))
-    np.add.at(total, targets, exponentials)
-    weights = exponentials / total[targets]
-    output = np.zeros(values.shape)
-    np.add.at(output, targets, weights[:, None] * values[targets])
-    return output
-
-
 # %% exercise 3 | clip no exponent
 # Exponents are cut off where they would overflow.
 def attend_edges(scores, edges, values):
     sources, targets = edges.T
     exponentials = np.exp(np.clip(scores, -700, 700))
-    total = np.zeros(len(values))
-    np.add.at(total, targets, exponentials)
-    weights = exponentials / total[targets]
-    output = np.zeros(values.shape)
-    np.add.at(output, targets, weights[:, None] * values[sources])
-    return output
-
-
-# %% exercise 3 | take off each target's largest score
-# The largest score is looked for from 0 on.
-def attend_edges(scores, edges, values):
-    sources, targets = edges.T
-    highest = np.zeros(len(values))
-    np.maximum.at(highest, targets, scores)
-    exponentials = np.exp(scores - highest[targets])
     total = np.zeros(len(values))
     np.add.at(total, targets, exponentials)
     weights = exponentials / total[targets]
@@ -349,12 +240,6 @@ def heads_by_hand(size):
     return np.zeros((size, size)), 5 * np.eye(size)
 
 
-# %% exercise 4 | all queries have the same weights
-# The asks differ, but every sum is positive: LeakyReLU never bends.
-def heads_by_hand(size):
-    return 10 * np.eye(size) + 10, 5 * np.eye(size)
-
-
 # %% exercise 4 | some key is preferred by no head
 # All heads have one ranking.
 def heads_by_hand(size):
@@ -367,27 +252,6 @@ def heads_by_hand(size):
 def heads_by_hand(size):
     same = np.eye(size)
     return np.where(same, -10.0, 0.0), 5 * same
-
-
-# %% exercise 4 | an own key leads by
-# The offers are too alike for a softmax to choose.
-def heads_by_hand(size):
-    same = np.eye(size)
-    return np.where(same, 0.0, -10.0), 0.2 * same
-
-
-# %% exercise 4 | an own key leads by
-# Head h means query h, but prefers the next key.
-def heads_by_hand(size):
-    same = np.eye(size)
-    return np.where(same, 0.0, -10.0), 5 * np.roll(same, 1, axis=1)
-
-
-# %% exercise 4 | all queries have the same weights
-# The offers are so large that the flat rows are sharp as well.
-def heads_by_hand(size):
-    same = np.eye(size)
-    return np.where(same, 0.0, -500.0), 400 * same
 
 
 # %% exercise 4 | two arrays (size, size)

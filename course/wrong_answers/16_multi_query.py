@@ -57,17 +57,6 @@ def decode_in_groups(query, key, value, lengths):
     return np.einsum("bhs,bshv->bhv", weights, value)
 
 
-# %% exercise 3 | for each head
-# Copies by an index in place of repeat; the result is right.
-def decode_in_groups(query, key, value, lengths):
-    heads = query.shape[1]
-    own = np.arange(heads) * key.shape[2] // heads
-    scores = np.einsum("bhk,bshk->bhs", query, key[:, :, own])
-    filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
-    weights = masked_softmax(scores / key.shape[-1] ** 0.5, filled)
-    return np.einsum("bhs,bshv->bhv", np.array(weights), value[:, :, own])
-
-
 # %% exercise 3 | not the package's
 # Keras makes the copies; the result is right.
 def decode_in_groups(query, key, value, lengths):
@@ -78,14 +67,6 @@ def decode_in_groups(query, key, value, lengths):
     filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
     weights = np.array(masked_softmax(scores, filled))
     return np.einsum("bhs,bshv->bhv", weights, value)
-
-
-# %% exercise 3 | not the package's
-# The package does it; the result is right.
-def decode_in_groups(query, key, value, lengths):
-    filled = np.arange(key.shape[1]) < np.reshape(lengths, (-1, 1, 1))
-    output, _ = grouped_query_attention(query[:, None], key, value, filled)
-    return np.array(output)[:, 0]
 
 
 # %% exercise 3 | does head h use key head
@@ -119,19 +100,6 @@ def decode_in_groups(query, key, value, lengths):
 def decode_in_groups(query, key, value, lengths):
     b, h, size = query.shape
     groups = key.shape[2]
-    query = query.reshape(b, groups, h // groups, size)
-    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
-    weights = np.array(masked_softmax(scores))
-    output = np.einsum("bgrs,bsgv->bgrv", weights, value)
-    return output.reshape(b, h, -1)
-
-
-# %% exercise 3 | slots that its sequence has filled
-# The longest sequence's length is taken for all.
-def decode_in_groups(query, key, value, lengths):
-    b, h, size = query.shape
-    groups = key.shape[2]
-    key, value = key[:, : max(lengths)], value[:, : max(lengths)]
     query = query.reshape(b, groups, h // groups, size)
     scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
     weights = np.array(masked_softmax(scores))
@@ -174,32 +142,6 @@ def decode_in_groups(query, key, value, lengths):
     query = query.reshape(b, groups, h // groups, size)
     scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
     weights = np.array(masked_softmax(scores, filled[:, None, None]))
-    return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
-
-
-# %% exercise 3 | slots that its sequence has filled
-# The scores of empty slots are lowered by 100, which rubbish can outweigh.
-def decode_in_groups(query, key, value, lengths):
-    b, h, size = query.shape
-    slots, groups = key.shape[1:3]
-    query = query.reshape(b, groups, h // groups, size)
-    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
-    scores -= 100 * (np.arange(slots) >= np.reshape(lengths, (b, 1, 1, 1)))
-    weights = np.array(masked_softmax(scores))
-    return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
-
-
-# %% exercise 3 | slots that its sequence has filled
-# The weights of empty slots become 0, but their exponentials overflow.
-def decode_in_groups(query, key, value, lengths):
-    b, h, size = query.shape
-    slots, groups = key.shape[1:3]
-    query = query.reshape(b, groups, h // groups, size)
-    scores = np.einsum("bgrk,bsgk->bgrs", query, key) / size**0.5
-    filled = np.arange(slots) < np.reshape(lengths, (b, 1, 1, 1))
-    with np.errstate(all="ignore"):
-        weights = np.exp(scores) * filled
-    weights = weights / weights.sum(axis=-1, keepdims=True)
     return np.einsum("bgrs,bsgv->bgrv", weights, value).reshape(b, h, -1)
 
 
@@ -246,39 +188,11 @@ def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
     return ffn_dim + round(saved / (2 * dim + 1))
 
 
-# %% exercise 4 | D weights in, D out and a bias
-# The keys are counted, the values not.
-def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
-    saved = (dim + 1) * (num_heads - num_kv_heads) * key_dim
-    return ffn_dim + round(saved / (2 * dim + 1))
-
-
-# %% exercise 4 | D weights in, D out and a bias
-# K is taken for D / H.
-def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
-    columns = 2 * (num_heads - num_kv_heads) * (dim // num_heads)
-    return ffn_dim + round((dim + 1) * columns / (2 * dim + 1))
-
-
-# %% exercise 4 | D weights in, D out and a bias
-# A head is taken for one column: K is forgotten.
-def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
-    saved = 2 * (dim + 1) * (num_heads - num_kv_heads)
-    return ffn_dim + round(saved / (2 * dim + 1))
-
-
 # %% exercise 4 | leave room for a wider net
 # The net becomes narrower.
 def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
     columns = 2 * (num_heads - num_kv_heads) * key_dim
     return ffn_dim - round((dim + 1) * columns / (2 * dim + 1))
-
-
-# %% exercise 4 | leave room for a wider net
-# The units to add, not the width.
-def width_of_equal_size(dim, num_heads, num_kv_heads, key_dim, ffn_dim):
-    columns = 2 * (num_heads - num_kv_heads) * key_dim
-    return round((dim + 1) * columns / (2 * dim + 1))
 
 
 # %% exercise 4 | a width is a whole number
@@ -323,16 +237,6 @@ def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
     W_q, W_k = draw.standard_normal((2, dim, size))
     W_o = draw.standard_normal((size, dim))
     return [W_q, W_k, W_v.reshape(dim, size), W_o]
-
-
-# %% exercise 5 | sharing changes the keys
-# Heads agree in turn, as by tile, and not with their neighbours.
-def kernels_that_agree(num_heads, num_kv_heads, key_dim, dim):
-    draw, size = np.random.default_rng(0), num_heads * key_dim
-    shared = draw.standard_normal((2, dim, num_kv_heads * key_dim))
-    W_k, W_v = np.tile(shared, (1, 1, num_heads // num_kv_heads))
-    W_q, W_o = draw.standard_normal((2, dim, size))
-    return [W_q, W_k, W_v, W_o.T]
 
 
 # %% exercise 5 | groups have the same keys

@@ -9,36 +9,12 @@ def merge(outputs, norms):
     return outputs.mean(axis=0), highest + np.log(total)
 
 
-# %% exercise 2 | the shares 1/4 and 3/4
-# The outputs are added.
-def merge(outputs, norms):
-    highest = norms.max(axis=0)
-    total = np.exp(norms - highest).sum(axis=0)
-    return outputs.sum(axis=0), highest + np.log(total)
-
-
-# %% exercise 2 | the shares 1/4 and 3/4
-# The log-sum-exps themselves are the shares.
-def merge(outputs, norms):
-    shares = (norms + 1e-9) / (norms + 1e-9).sum(axis=0)
-    norm = np.log(np.exp(norms).sum(axis=0))
-    return (shares[..., None] * outputs).sum(axis=0), norm
-
-
 # %% exercise 2 | the whole denominator is 1 + 3
 # The log-sum-exps are added, as if denominators were multiplied.
 def merge(outputs, norms):
     powers = np.exp(norms - norms.max(axis=0))
     shares = powers / powers.sum(axis=0)
     return (shares[..., None] * outputs).sum(axis=0), norms.sum(axis=0)
-
-
-# %% exercise 2 | the whole denominator is 1 + 3
-# The largest log-sum-exp is taken for that of all keys.
-def merge(outputs, norms):
-    powers = np.exp(norms - norms.max(axis=0))
-    shares = powers / powers.sum(axis=0)
-    return (shares[..., None] * outputs).sum(axis=0), norms.max(axis=0)
 
 
 # %% exercise 2 | overflows
@@ -116,15 +92,6 @@ def merge(outputs, norms):
     return output, highest + np.log(total)
 
 
-# %% exercise 2 | overflows
-# Exponents are cut off where they would overflow.
-def merge(outputs, norms):
-    powers = np.exp(np.clip(norms, -700, 700)) * np.isfinite(norms)
-    total = powers.sum(axis=0)
-    shares = powers / np.where(total == 0, 1, total)
-    return (shares[..., None] * outputs).sum(axis=0), np.log(total)
-
-
 # %% exercise 2 | right
 # One part and one query after the other.
 def merge(outputs, norms):
@@ -157,19 +124,6 @@ def blocks_of_window(N, block, window):
     seen = (back >= 0) & (back < window)
     shape = (N // block, block, N // block, block)
     return seen.reshape(shape).any(axis=(1, 3)).sum()
-
-
-# %% exercise 3 | is an N × N array made
-# The same as lists of lists; the number is right.
-def blocks_of_window(N, block, window):
-    seen = [[0 <= i - j < window for j in range(N)] for i in range(N)]
-    tiles = {
-        (i // block, j // block)
-        for i in range(N)
-        for j in range(N)
-        if seen[i][j]
-    }
-    return len(tiles)
 
 
 # %% exercise 3 | no N × N array
@@ -215,15 +169,6 @@ def blocks_of_window(N, block, window):
     return N // block * wide
 
 
-# %% exercise 3 | 1 + 2 + … + 8
-# The window reaches to both sides.
-def blocks_of_window(N, block, window):
-    number, wide = N // block, -(-(window - 1) // block)
-    return sum(
-        min(number - 1, i + wide) - max(0, i - wide) + 1 for i in range(number)
-    )
-
-
 # %% exercise 3 | a window may be wider than the text
 # A formula that holds while the window is no wider than the text.
 def blocks_of_window(N, block, window):
@@ -255,31 +200,6 @@ def query_gradient(q, k, v, output, norm, d_output, block):
     weights = np.exp(q @ k.T / scale - norm[:, None])
     delta = (d_output * output).sum(axis=1, keepdims=True)
     return weights * (d_output @ v.T - delta) @ k / scale
-
-
-# %% exercise 4 | is one made
-# Blocks are computed one by one, and all are kept; the gradient is right.
-def query_gradient(q, k, v, output, norm, d_output, block):
-    scale = q.shape[1] ** 0.5
-    delta = (d_output * output).sum(axis=1, keepdims=True)
-    pieces = []
-    for j in range(0, len(k), block):
-        weights = np.exp(q @ k[j : j + block].T / scale - norm[:, None])
-        pieces.append(weights * (d_output @ v[j : j + block].T - delta))
-    return np.concatenate(pieces, axis=1) @ k / scale
-
-
-# %% exercise 4 | is one made
-# The loop goes over blocks of queries, each with all keys at once.
-def query_gradient(q, k, v, output, norm, d_output, block):
-    scale = q.shape[1] ** 0.5
-    delta = (d_output * output).sum(axis=1, keepdims=True)
-    d_q = np.zeros_like(q)
-    for i in range(0, len(q), block):
-        at = slice(i, i + block)
-        weights = np.exp(q[at] @ k.T / scale - norm[at, None])
-        d_q[at] = weights * (d_output[at] @ v.T - delta[at]) @ k / scale
-    return d_q
 
 
 # %% exercise 4 | leave the arguments unchanged
@@ -346,20 +266,6 @@ def query_gradient(q, k, v, output, norm, d_output, block):
     return d_q
 
 
-# %% exercise 4 | is each weight
-# δ is the sum over the block alone, not over the row.
-def query_gradient(q, k, v, output, norm, d_output, block):
-    scale = q.shape[1] ** 0.5
-    d_q = np.zeros_like(q)
-    for j in range(0, len(k), block):
-        k_j, v_j = k[j : j + block], v[j : j + block]
-        weights = np.exp(q @ k_j.T / scale - norm[:, None])
-        d_weights = d_output @ v_j.T
-        delta = (weights * d_weights).sum(axis=1, keepdims=True)
-        d_q += weights * (d_weights - delta) @ k_j / scale
-    return d_q
-
-
 # %% exercise 4 | does the sum go over all blocks
 # Each block overwrites what the blocks before have added.
 def query_gradient(q, k, v, output, norm, d_output, block):
@@ -369,19 +275,6 @@ def query_gradient(q, k, v, output, norm, d_output, block):
         k_j, v_j = k[j : j + block], v[j : j + block]
         weights = np.exp(q @ k_j.T / scale - norm[:, None])
         d_q = weights * (d_output @ v_j.T - delta) @ k_j / scale
-    return d_q
-
-
-# %% exercise 4 | does the sum go over all blocks
-# A shorter last block is left out.
-def query_gradient(q, k, v, output, norm, d_output, block):
-    scale = q.shape[1] ** 0.5
-    delta = (d_output * output).sum(axis=1, keepdims=True)
-    d_q = np.zeros_like(q)
-    for n in range(len(k) // block):
-        k_j, v_j = (x[n * block : (n + 1) * block] for x in (k, v))
-        weights = np.exp(q @ k_j.T / scale - norm[:, None])
-        d_q += weights * (d_output @ v_j.T - delta) @ k_j / scale
     return d_q
 
 

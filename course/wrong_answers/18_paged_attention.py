@@ -28,20 +28,6 @@ def locate(table, block_size, t, length):
     return table[0], t, len(table) * block_size - length
 
 
-# %% exercise 1 | of them hold a token
-# Empty slots are counted from the token, not from the end of the text.
-def locate(table, block_size, t, length):
-    empty = len(table) * block_size - t - 1
-    return table[t // block_size], t % block_size, empty
-
-
-# %% exercise 1 | both are counted from 0
-# Quotient and remainder are exchanged.
-def locate(table, block_size, t, length):
-    empty = len(table) * block_size - length
-    return t % block_size, table[t // block_size], empty
-
-
 # %% exercise 1 | three numbers
 # The empty slots are left out.
 def locate(table, block_size, t, length):
@@ -71,26 +57,12 @@ def blocks_needed(prompt, new, n, block_size):
     return shared + n * (each - shared), n * each
 
 
-# %% exercise 2 | each answer begins a block of its own
-# A fork copies the blocks.
-def blocks_needed(prompt, new, n, block_size):
-    each = -(-(prompt + new) // block_size)
-    return n * each, n * each
-
-
 # %% exercise 2 | begun ones included
 # Blocks that are not full are not counted.
 def blocks_needed(prompt, new, n, block_size):
     each = (prompt + new) // block_size
     shared = prompt // block_size
     return shared + n * (each - shared), n * each
-
-
-# %% exercise 2 | each answer begins a block of its own
-# Tokens are counted, as if the answers stood one behind the other.
-def blocks_needed(prompt, new, n, block_size):
-    each = -(-(prompt + new) // block_size)
-    return -(-(prompt + n * new) // block_size), n * each
 
 
 # %% exercise 2 | one sequence shares with nobody
@@ -233,46 +205,6 @@ def attend_in_place(query, key_pool, value_pool, table, length):
     return output / total
 
 
-# %% exercise 3 | clip none
-# Exponents are cut off where they would overflow.
-def attend_in_place(query, key_pool, value_pool, table, length):
-    total, output = 0.0, 0.0
-    for t in range(length):
-        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
-        score = key_pool[place] @ query / len(query) ** 0.5
-        power = np.exp(np.clip(score, -700, 700))
-        total, output = total + power, output + power * value_pool[place]
-    return output / total
-
-
-# %% exercise 3 | shrink both sums
-# Neither sum shrinks.
-def attend_in_place(query, key_pool, value_pool, table, length):
-    highest, total, output = -np.inf, 0.0, 0.0
-    for t in range(length):
-        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
-        score = key_pool[place] @ query / len(query) ** 0.5
-        highest = max(highest, score)
-        power = np.exp(score - highest)
-        total, output = total + power, output + power * value_pool[place]
-    return output / total
-
-
-# %% exercise 3 | shrink both sums
-# The factor is upside down, so both sums grow.
-def attend_in_place(query, key_pool, value_pool, table, length):
-    highest, total, output = -np.inf, 0.0, 0.0
-    for t in range(length):
-        place = table[t // key_pool.shape[1]], t % key_pool.shape[1]
-        score = key_pool[place] @ query / len(query) ** 0.5
-        new = max(highest, score)
-        shrink, power = np.exp(new - highest) * (t > 0), np.exp(score - new)
-        total = (shrink * total if t else 0) + power
-        output = (shrink * output if t else 0) + power * value_pool[place]
-        highest = new
-    return output / total
-
-
 # %% exercise 3 | divide by the sum of exponentials, once
 # The weighted sum is divided at every token.
 def attend_in_place(query, key_pool, value_pool, table, length):
@@ -300,21 +232,6 @@ def attend_in_place(query, key_pool, value_pool, table, length):
         shrink, powers = np.exp(highest - new), np.exp(scores - new)
         total = shrink * total + powers.sum()
         output = shrink * output + powers @ value_pool[filled]
-        highest = new
-    return output / total
-
-
-# %% exercise 3 | leave them out
-# Whole blocks are read, with 0 in place of NaN.
-def attend_in_place(query, key_pool, value_pool, table, length):
-    highest, total, output = -np.inf, 0.0, 0.0
-    for block in table:
-        keys, values = map(np.nan_to_num, (key_pool[block], value_pool[block]))
-        scores = keys @ query / len(query) ** 0.5
-        new = max(highest, scores.max())
-        shrink, powers = np.exp(highest - new), np.exp(scores - new)
-        total = shrink * total + powers.sum()
-        output = shrink * output + powers @ values
         highest = new
     return output / total
 

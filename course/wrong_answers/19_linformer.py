@@ -10,38 +10,6 @@ def grouped_attention(query, key, value, group):
     return np.array(masked_softmax(scores)) @ (mean @ value)
 
 
-# %% exercise 2 | m equal keys have m equal
-# The scores are multiplied by the sizes.
-def grouped_attention(query, key, value, group):
-    same = group == np.arange(group.max() + 1)[:, None]
-    size = same.sum(axis=1)
-    mean = same / size[:, None]
-    scores = query @ (mean @ key).T / query.shape[1] ** 0.5
-    scores = scores * size / size.mean()
-    return np.array(masked_softmax(scores)) @ (mean @ value)
-
-
-# %% exercise 2 | m equal keys have m equal
-# The size is added to the score, not its logarithm.
-def grouped_attention(query, key, value, group):
-    same = group == np.arange(group.max() + 1)[:, None]
-    size = same.sum(axis=1)
-    mean = same / size[:, None]
-    scores = query @ (mean @ key).T / query.shape[1] ** 0.5 + size
-    return np.array(masked_softmax(scores)) @ (mean @ value)
-
-
-# %% exercise 2 | m equal keys have m equal
-# The logarithm is added before the scores are divided.
-def grouped_attention(query, key, value, group):
-    same = group == np.arange(group.max() + 1)[:, None]
-    size = same.sum(axis=1)
-    mean = same / size[:, None]
-    scores = query @ (mean @ key).T + np.log(size)
-    weights = np.array(masked_softmax(scores / query.shape[1] ** 0.5))
-    return weights @ (mean @ value)
-
-
 # %% exercise 2 | mix keys and values by means
 # Sums in place of means.
 def grouped_attention(query, key, value, group):
@@ -67,49 +35,6 @@ def grouped_attention(query, key, value, group):
     return np.array(masked_softmax(scores)) @ value
 
 
-# %% exercise 2 | only groups may have a score
-# Dense attention by an einsum.
-def grouped_attention(query, key, value, group):
-    scores = np.einsum("tk,sk->st", query, key) / query.shape[1] ** 0.5
-    return np.array(masked_softmax(scores.T)) @ value
-
-
-# %% exercise 2 | only groups may have a score
-# Dense attention, one query after the other.
-def grouped_attention(query, key, value, group):
-    rows = []
-    for one in query:
-        powers = np.exp(key @ one / len(one) ** 0.5)
-        rows.append(powers @ value / powers.sum())
-    return np.array(rows)
-
-
-# %% exercise 2 | only groups may have a score
-# Dense attention in blocks, one for each group.
-def grouped_attention(query, key, value, group):
-    above = below = 0
-    for number in range(group.max() + 1):
-        mine = group == number
-        powers = np.exp(query @ key[mine].T / query.shape[1] ** 0.5)
-        above = above + powers @ value[mine]
-        below = below + powers.sum(axis=1, keepdims=True)
-    return above / below
-
-
-# %% exercise 2 | only groups may have a score
-# The package's dense attention.
-def grouped_attention(query, key, value, group):
-    arrays = (x[None, :, None] for x in (query, key, value))
-    return np.array(multi_head_attention(*arrays)[0])[0, :, 0]
-
-
-# %% exercise 2 | only groups may have a score
-# Dense attention that does without the watched array.
-def grouped_attention(query, key, value, group):
-    scores = np.array(query.tolist()) @ key.T / query.shape[1] ** 0.5
-    return np.array(masked_softmax(scores)) @ value
-
-
 # %% exercise 2 | a table of T × S scores
 # Each key gets a score, and the scores of a group are averaged.
 def grouped_attention(query, key, value, group):
@@ -118,14 +43,6 @@ def grouped_attention(query, key, value, group):
     mean = same / size[:, None]
     scores = query @ key.T @ mean.T / query.shape[1] ** 0.5 + np.log(size)
     return np.array(masked_softmax(scores)) @ (mean @ value)
-
-
-# %% exercise 2 | only groups may have a score
-# Dense attention, of arrays that are converted first.
-def grouped_attention(query, key, value, group):
-    query, key, value = map(np.asarray, (query, key, value))
-    scores = query @ key.T / query.shape[1] ** 0.5
-    return np.array(masked_softmax(scores)) @ value
 
 
 # %% exercise 2 | right
@@ -198,31 +115,11 @@ def least_error(P, R):
     return (1 - R / len(P)) ** 0.5
 
 
-# %% exercise 3 | the R largest are kept
-# The smallest pieces are kept.
-def least_error(P, R):
-    sizes = np.linalg.svd(P, compute_uv=False)[::-1]
-    return np.linalg.norm(sizes[R:]) / np.linalg.norm(sizes)
-
-
-# %% exercise 3 | the R largest are kept
-# The first R rows are kept, and the others answered by 0.
-def least_error(P, R):
-    return np.linalg.norm(P[R:]) / np.linalg.norm(P)
-
-
 # %% exercise 3 | squares add up, not sizes
 # The sizes of what is lost are added, not their squares.
 def least_error(P, R):
     sizes = np.linalg.svd(P, compute_uv=False)
     return sizes[R:].sum() / sizes.sum()
-
-
-# %% exercise 3 | squares add up, not sizes
-# The size of what is kept is taken off 1.
-def least_error(P, R):
-    sizes = np.linalg.svd(P, compute_uv=False)
-    return 1 - np.linalg.norm(sizes[:R]) / np.linalg.norm(sizes)
 
 
 # %% exercise 3 | the largest piece that is lost is not all that is lost
@@ -262,23 +159,10 @@ def pooling(N, size):
     return np.kron(np.eye(N // size), np.ones((1, size)))
 
 
-# %% exercise 4 | which sum to 1
-# Divided by the number of stretches, not by their length.
-def pooling(N, size):
-    R = N // size
-    return np.kron(np.eye(R), np.ones((1, size))) / R
-
-
 # %% exercise 4 | E is R × N
 # N × R, as in a formula that does not type-check.
 def pooling(N, size):
     return np.kron(np.eye(N // size), np.full((size, 1), 1 / size))
-
-
-# %% exercise 4 | E is R × N
-# `size` is taken for the number of mixtures.
-def pooling(N, size):
-    return np.kron(np.eye(size), np.full((1, N // size), size / N))
 
 
 # %% exercise 4 | a stretch is made of neighbours
@@ -295,26 +179,11 @@ def pooling(N, size):
     return near / near.sum(axis=1, keepdims=True)
 
 
-# %% exercise 4 | a stretch and no more
-# One token of each stretch is picked.
-def pooling(N, size):
-    return np.eye(N)[::size]
-
-
 # %% exercise 4 | all with one share
 # The first tokens of a stretch weigh more.
 def pooling(N, size):
     share = np.arange(size, 0, -1.0)
     return np.kron(np.eye(N // size), share / share.sum())
-
-
-# %% exercise 4 | which sum to 1
-# An array of whole numbers cannot hold a share.
-def pooling(N, size):
-    E = np.zeros((N // size, N), int)
-    for n in range(N):
-        E[n // size, n] = 1 / size
-    return E
 
 
 # %% exercise 4 | right

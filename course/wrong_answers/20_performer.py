@@ -56,13 +56,6 @@ def features_needed(q, k, error):
     return max(1, math.ceil(np.exp(exponent) / error**2))
 
 
-# %% exercise 1 | the smallest whole number is 14
-# Rounded to the nearest whole number.
-def features_needed(q, k, error):
-    exponent = ((q + k) ** 2).sum() / len(q) ** 0.5
-    return max(1, round(np.expm1(exponent) / error**2))
-
-
 # %% exercise 1 | was changed in place
 # The caller's vectors are divided.
 def features_needed(q, k, error):
@@ -170,17 +163,6 @@ def decode_step(state, log_q, log_k, v):
     return (weighted, total, max(highest, log_k.max())), output
 
 
-# %% exercise 2 | multiplied by exp(old highest
-# Each key's own largest exponent is taken off, and nothing else.
-def decode_step(state, log_q, log_k, v):
-    weighted, total, _ = state
-    phi_k = np.exp(log_k - log_k.max())
-    weighted, total = weighted + phi_k[:, None] * v, total + phi_k
-    phi_q = np.exp(log_q - log_q.max())
-    output = phi_q @ weighted / (phi_q @ total)
-    return (weighted, total, log_k.max()), output
-
-
 # %% exercise 2 | must not grow
 # All keys and values are kept, as in a cache.
 def decode_step(state, log_q, log_k, v):
@@ -228,16 +210,6 @@ def decode_step(state, log_q, log_k, v):
     total *= shrink
     total += phi_k
     phi_q = np.exp(log_q - log_q.max())
-    return (weighted, total, new), phi_q @ weighted / (phi_q @ total)
-
-
-# %% exercise 2 | multiplied by exp(old highest
-# Exponents are cut off where they would overflow.
-def decode_step(state, log_q, log_k, v):
-    weighted, total, highest = state
-    phi_q, phi_k = np.exp(np.clip([log_q, log_k], -300, 300))
-    weighted, total = weighted + phi_k[:, None] * v, total + phi_k
-    new = max(highest, log_k.max())
     return (weighted, total, new), phi_q @ weighted / (phi_q @ total)
 
 
@@ -296,28 +268,6 @@ def paired_log_features(x, directions):
 # Only half of the features.
 def paired_log_features(x, directions):
     return np.array(log_features(x, -directions))
-
-
-# %% exercise 3 | should be a hyperbolic cosine
-# The inputs are not divided by the fourth root of K.
-def paired_log_features(x, directions):
-    both = np.concatenate([directions, -directions])
-    half = (x * x).sum(-1, keepdims=True) / 2
-    return x @ both.T - half - np.log(len(both)) / 2
-
-
-# %% exercise 3 | should be a hyperbolic cosine
-# Other directions at right angles, not the opposite ones.
-def paired_log_features(x, directions):
-    both = np.concatenate([directions, np.roll(directions, 1, axis=1)])
-    return np.array(log_features(x, both))
-
-
-# %% exercise 3 | should be a hyperbolic cosine
-# The features, and not their logarithms.
-def paired_log_features(x, directions):
-    both = np.concatenate([directions, -directions])
-    return np.exp(log_features(x, both))
 
 
 # %% exercise 3 | on the last axis

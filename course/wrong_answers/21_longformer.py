@@ -246,17 +246,6 @@ def layers_needed(t, s, windows, some_global=False):
     return layers if layers <= len(windows) else None
 
 
-# %% exercise 3 | windows add up from below
-# The windows are added from the top down.
-def layers_needed(t, s, windows, some_global=False):
-    reach = 0
-    for layers, w in enumerate([0, *windows[::-1]]):
-        reach += w
-        if reach >= abs(t - s) or (some_global and layers == 2):
-            return layers
-    return None
-
-
 # %% exercise 3 | the stack is shallow
 # A stack that is too shallow returns all its layers.
 def layers_needed(t, s, windows, some_global=False):

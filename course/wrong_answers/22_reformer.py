@@ -64,19 +64,6 @@ def rounds_needed(p, miss):
     return max(1, round(np.log(miss) / np.log(1 - p)))
 
 
-# %% exercise 1 | still missing
-# The search stops at a thousand rounds.
-def rounds_needed(p, miss):
-    missed = (1 - p) ** np.arange(1, 1000)
-    return 1 + int((missed > miss).sum())
-
-
-# %% exercise 1 | a share of exactly `miss` is allowed
-# Rounded down, and one more.
-def rounds_needed(p, miss):
-    return int(np.log(miss) / np.log(1 - p)) + 1
-
-
 # %% exercise 1 | right
 # Solved by logarithms.
 def rounds_needed(p, miss):
@@ -159,45 +146,6 @@ def tokens_seen(buckets, chunk_size):
     return rows
 
 
-# %% exercise 2 | the one before, after a stable sort
-# Does not look back.
-def tokens_seen(buckets, chunk_size):
-    order = np.argsort(buckets, kind="stable")
-    rows = np.full((len(buckets), 2 * chunk_size), -1)
-    for start in range(0, len(order), chunk_size):
-        near = order[start : start + chunk_size]
-        for i in near:
-            mates = near[buckets[near] == buckets[i]]
-            rows[i, : len(mates)] = mates
-    return rows
-
-
-# %% exercise 2 | the one before, after a stable sort
-# Tokens of one bucket are sorted from the last to the first.
-def tokens_seen(buckets, chunk_size):
-    order = np.lexsort([-np.arange(len(buckets)), np.asarray(buckets)])
-    rows = np.full((len(buckets), 2 * chunk_size), -1)
-    for start in range(0, len(order), chunk_size):
-        near = order[max(start - chunk_size, 0) : start + chunk_size]
-        for i in order[start : start + chunk_size]:
-            mates = near[buckets[near] == buckets[i]]
-            rows[i, : len(mates)] = mates
-    return rows
-
-
-# %% exercise 2 | sees its whole bucket
-# A token is left out of its own row.
-def tokens_seen(buckets, chunk_size):
-    order = np.argsort(buckets, kind="stable")
-    rows = np.full((len(buckets), 2 * chunk_size), -1)
-    for start in range(0, len(order), chunk_size):
-        near = order[max(start - chunk_size, 0) : start + chunk_size]
-        for i in order[start : start + chunk_size]:
-            mates = near[(buckets[near] == buckets[i]) & (near != i)]
-            rows[i, : len(mates)] = mates
-    return rows
-
-
 # %% exercise 2 | empty places hold -1
 # Empty places hold 0.
 def tokens_seen(buckets, chunk_size):
@@ -220,33 +168,6 @@ def tokens_seen(buckets, chunk_size):
         near = order[max(start - chunk_size, 0) : start + chunk_size]
         for i in order[start : start + chunk_size]:
             rows[i] = near[buckets[near] == buckets[i]]
-    return rows
-
-
-# %% exercise 2 | comparisons for 3,000 tokens
-# Each token is compared with all, in an array that is converted first.
-def tokens_seen(buckets, chunk_size):
-    buckets = np.asarray(buckets)
-    order = np.argsort(buckets, kind="stable")
-    chunk = np.argsort(order) // chunk_size
-    rows = np.full((len(buckets), 2 * chunk_size), -1)
-    for i in range(len(buckets)):
-        near = (chunk == chunk[i]) | (chunk == chunk[i] - 1)
-        mates = np.flatnonzero(near & (buckets == buckets[i]))
-        rows[i, : len(mates)] = mates
-    return rows
-
-
-# %% exercise 2 | the one before, after a stable sort
-# The sort may exchange tokens of one bucket.
-def tokens_seen(buckets, chunk_size):
-    order = np.argsort(buckets + np.random.default_rng(0).random(len(buckets)))
-    rows = np.full((len(buckets), 2 * chunk_size), -1)
-    for start in range(0, len(order), chunk_size):
-        near = order[max(start - chunk_size, 0) : start + chunk_size]
-        for i in order[start : start + chunk_size]:
-            mates = near[buckets[near] == buckets[i]]
-            rows[i, : len(mates)] = mates
     return rows
 
 
@@ -286,16 +207,6 @@ def two_hashes(x, R1, R2):
     return first + R1.shape[1] * second
 
 
-# %% exercise 3 | twice the columns of R1
-# Different pairs get the same number.
-def two_hashes(x, R1, R2):
-    first, second = (
-        np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
-        for R in (R1, R2)
-    )
-    return first + second
-
-
 # %% exercise 3 | is the second bucket multiplied by a
 # The second hash's buckets are counted in place of the first's.
 def two_hashes(x, R1, R2):
@@ -311,20 +222,6 @@ def two_hashes(x, R1, R2):
 def two_hashes(x, R1, R2):
     R = np.concatenate([R1, R2], axis=1)
     return np.argmax(np.concatenate([x @ R, -x @ R], axis=1), axis=1)
-
-
-# %% exercise 3 | the first bucket
-# The negative half of the list is forgotten.
-def two_hashes(x, R1, R2):
-    first, second = (np.argmax(x @ R, axis=1) for R in (R1, R2))
-    return first + 2 * R1.shape[1] * second
-
-
-# %% exercise 3 | the first bucket
-# The absolute value puts opposite vectors into one bucket.
-def two_hashes(x, R1, R2):
-    first, second = (np.argmax(np.abs(x @ R), axis=1) for R in (R1, R2))
-    return first + 2 * R1.shape[1] * second
 
 
 # %% exercise 3 | one number for each vector
@@ -347,13 +244,6 @@ def two_hashes(x, R1, R2):
         for R in (R1, R2)
     )
     return first + (first.max() + 1) * second
-
-
-# %% exercise 3 | is the second bucket multiplied by a
-# The first bucket plus b times the second.
-def two_hashes(x, R1, R2):
-    first, second = (lsh_buckets(x, R[:, None])[:, 0] for R in (R1, R2))
-    return first + 2 * R2.shape[1] * second
 
 
 # %% exercise 3 | right

@@ -8,19 +8,6 @@ def step(state, x):
     return context, context
 
 
-# %% exercise 1 | does each token so far count the same?
-# The last token counts alone.
-def step(state, x):
-    return x, x
-
-
-# %% exercise 1 | does each token so far count the same?
-# A sum that nobody divides.
-def step(state, x):
-    total = x if state is None else state + x
-    return total, total
-
-
 # %% exercise 1 | the state grows with each token
 # All tokens are kept.
 def step(state, x):
@@ -45,27 +32,12 @@ def step(state, x):
     return state, state[0] / state[1]
 
 
-# %% exercise 1 | does each token so far count the same?
-# A fading mean, with a fixed share for the new token.
-def step(state, x):
-    context = x if state is None else 0.9 * state + 0.1 * x
-    return context, context
-
-
 # %% exercise 1 | write a + b, not a += b
 # The sum grows in the old state's own array.
 def step(state, x):
     total, count = (np.zeros_like(x), 0) if state is None else state
     total += x
     return (total, count + 1), total / (count + 1)
-
-
-# %% exercise 1 | write a + b, not a += b
-# The old state's own mean is moved, and handed out.
-def step(state, x):
-    mean, count = (np.zeros_like(x), 0) if state is None else state
-    mean += (x - mean) / (count + 1)
-    return (mean, count + 1), mean.copy()
 
 
 # %% exercise 1 | right
@@ -90,12 +62,6 @@ def two_heads(limit):
     return limit * np.array([[-1, 1, 0, -1], [-1, 1, 0, -1.0]]) * [1, 1, 0, 0]
 
 
-# %% exercise 2 | the b-item gets as much as the a-item
-# Each head rests on its own flag, so it hears the other one's item.
-def two_heads(limit):
-    return limit * np.array([[1, -1, 0, -1], [-1, 1, -1, 0.0]])
-
-
 # %% exercise 2 | is beyond the limit
 # Fixed scores, whatever the limit.
 def two_heads(limit):
@@ -113,12 +79,6 @@ def two_heads(limit):
 def two_heads(limit):
     scores = np.array([[-1, 1, 0, -1], [1, -1, -1, 0.0]])
     return limit * scores.T
-
-
-# %% exercise 2 | the b-item gets as much as the a-item
-# All scores are equal: a mean of all tokens.
-def two_heads(limit):
-    return np.zeros((2, 4))
 
 
 # %% exercise 2 | right
@@ -147,27 +107,6 @@ def votes_for(prices):
     return present, np.array([-prices, prices])
 
 
-# %% exercise 3 | Which vote says what the flag prefers?
-# Flags prefer by number, not by price.
-def votes_for(prices):
-    n = len(prices)
-    return 10 * n * np.eye(n), np.array([np.arange(n), -np.arange(n)])
-
-
-# %% exercise 3 | Which vote says what the flag prefers?
-# Things vote with their price added; the flags say nothing.
-def votes_for(prices):
-    present = np.diag(3 * np.ptp(prices) + prices)
-    return present, np.zeros((2, len(prices)))
-
-
-# %% exercise 3 | is not in the sequence
-# The flags alone decide.
-def votes_for(prices):
-    n = len(prices)
-    return np.zeros((n, n)), np.array([prices, -prices])
-
-
 # %% exercise 3 | flags vote (2, n)
 # One flag is thought to be enough, with the other its absence.
 def votes_for(prices):
@@ -178,12 +117,6 @@ def votes_for(prices):
 # A number that is large beside the prices of the text.
 def votes_for(prices):
     return 1e4 * np.eye(len(prices)), np.array([prices, -prices])
-
-
-# %% exercise 3 | Which vote says what the flag prefers?
-# So large a number that the prices are lost in rounding.
-def votes_for(prices):
-    return 1e15 * np.eye(len(prices)), np.array([prices, -prices])
 
 
 # %% exercise 3 | right

@@ -32,15 +32,6 @@ def padding_effect(model, sentence, length):
     return np.abs(together[: len(sentence)] - alone).mean()
 
 
-# %% exercise 2 | every token and feature counts
-# The first token alone.
-def padding_effect(model, sentence, length):
-    alone = np.array(model(sentence[None]))[0]
-    padded = np.pad(sentence, (0, length - len(sentence)))
-    together = np.array(model(padded[None]))[0]
-    return np.abs(together[0] - alone[0]).max()
-
-
 # %% exercise 2 | up or down
 # The largest rise; what falls is missed.
 def padding_effect(model, sentence, length):
@@ -74,15 +65,6 @@ def padding_effect(model, sentence, length):
     padded = np.pad(sentence, (0, length - len(sentence)))
     together = np.array(model(padded[None]))[0]
     return np.abs(together[: len(sentence)] - alone).max(-1)
-
-
-# %% exercise 2 | every token and feature counts
-# The largest outputs are compared, which need not be the ones that moved.
-def padding_effect(model, sentence, length):
-    alone = np.array(model(sentence[None]))[0]
-    padded = np.pad(sentence, (0, length - len(sentence)))
-    together = np.array(model(padded[None]))[0]
-    return abs(together[: len(sentence)].max() - alone.max())
 
 
 # %% exercise 2 | right
@@ -131,17 +113,6 @@ def keys_first_adapter(layer, record):
         weights = ops.swapaxes(original(x), 1, 2)
         record(weights)
         return weights
-
-    return [(layer, "compare", compare)]
-
-
-# %% exercise 3 | must return what the method returned
-# Nothing is returned to the layer.
-def keys_first_adapter(layer, record):
-    original = layer.compare
-
-    def compare(x):
-        record(ops.swapaxes(original(x), 1, 2))
 
     return [(layer, "compare", compare)]
 
@@ -232,19 +203,6 @@ def keys_first_adapter(layer, record):
     return [(layer, "compare", compare)]
 
 
-# %% exercise 3 | weights times input must be the output
-# Only the first sample is noted.
-def keys_first_adapter(layer, record):
-    original = layer.compare
-
-    def compare(x):
-        weights = original(x)
-        record(ops.transpose(weights[0])[None])
-        return weights
-
-    return [(layer, "compare", compare)]
-
-
 # %% exercise 3 | right
 # The method of the class, and NumPy.
 def keys_first_adapter(layer, record):
@@ -295,15 +253,6 @@ def other_weights(weights, values):
     return weights + step / 2 * direction
 
 
-# %% exercise 4 | the output must stay
-# The negative weights are cut off, and the rest is divided by its sum.
-def other_weights(weights, values):
-    conditions = np.vstack([values.T, np.ones(len(weights))])
-    far = weights + 2 * np.linalg.svd(conditions)[2][-1]
-    far = np.maximum(far, 0.0)
-    return far / far.sum()
-
-
 # %% exercise 4 | work on a copy
 # The right walk, in the array that was given.
 def other_weights(weights, values):
@@ -312,15 +261,6 @@ def other_weights(weights, values):
     down = direction < 0
     weights += (weights[down] / -direction[down]).min() * direction
     return np.maximum(weights, 0.0)
-
-
-# %% exercise 4 | no weight may be negative
-# The smallest weight is brought to 0, though another may be there first.
-def other_weights(weights, values):
-    conditions = np.vstack([values.T, np.ones(len(weights))])
-    direction = np.linalg.svd(conditions)[2][-1]
-    smallest = weights.argmin()
-    return weights - weights[smallest] / direction[smallest] * direction
 
 
 # %% exercise 4 | right

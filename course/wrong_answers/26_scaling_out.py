@@ -31,27 +31,6 @@ def tf_config(ports, index):
     return json.dumps({"cluster": cluster, "task": task})
 
 
-# %% exercise 1 | the same addresses in the same order
-# A worker puts itself first, and calls itself number 0.
-def tf_config(ports, index):
-    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
-        raise ValueError
-    own = [ports[index], *(p for p in ports if p != ports[index])]
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in own]}
-    task = {"type": "worker", "index": 0}
-    return json.dumps({"cluster": cluster, "task": task})
-
-
-# %% exercise 1 | the same addresses in the same order
-# The ports are sorted, so the index means another worker.
-def tf_config(ports, index):
-    if not 0 <= index < len(ports) or len(set(ports)) < len(ports):
-        raise ValueError
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in sorted(ports)]}
-    task = {"type": "worker", "index": index}
-    return json.dumps({"cluster": cluster, "task": task})
-
-
 # %% exercise 1 | the task says which worker this is
 # Workers are counted from 1.
 def tf_config(ports, index):
@@ -147,14 +126,6 @@ def combine(sums, tokens, gradients, bound):
     return loss, gradient * min(1, bound / max(length, 1e-12))
 
 
-# %% exercise 2 | all losses over all tokens
-# The loss of a batch is taken for a sum.
-def combine(sums, tokens, gradients, bound):
-    gradient = np.sum(gradients, axis=0) / sum(tokens)
-    length = np.linalg.norm(gradient)
-    return sum(sums), gradient * min(1, bound / max(length, 1e-12))
-
-
 # %% exercise 2 | add the gradients, divide by all tokens
 # Each gradient is divided by the tokens of its own worker, as for means.
 def combine(sums, tokens, gradients, bound):
@@ -210,24 +181,6 @@ def combine(sums, tokens, gradients, bound):
     return loss, gradient * min(1, bound / max(length, 1e-12))
 
 
-# %% exercise 2 | all numbers shrink by one factor
-# Each row of a table has a length of its own.
-def combine(sums, tokens, gradients, bound):
-    gradient = sum(gradients) / sum(tokens)
-    length = np.linalg.norm(gradient, axis=-1, keepdims=True)
-    shrink = np.minimum(1, bound / np.maximum(length, 1e-12))
-    return sum(sums) / sum(tokens), gradient * shrink
-
-
-# %% exercise 2 | all numbers shrink by one factor
-# The length of a table is taken for its largest singular value.
-def combine(sums, tokens, gradients, bound):
-    gradient = sum(gradients) / sum(tokens)
-    length = np.linalg.norm(gradient, 2)
-    shrink = min(1, bound / max(length, 1e-12))
-    return sum(sums) / sum(tokens), gradient * shrink
-
-
 # %% exercise 2 | divide by all tokens
 # Divided by the number of workers.
 def combine(sums, tokens, gradients, bound):
@@ -277,13 +230,6 @@ def least_seconds(workers, efficiency, parameters, bandwidth):
 def least_seconds(workers, efficiency, parameters, bandwidth):
     ring = 2 * (workers - 1) / workers * 4 * parameters / bandwidth
     return workers * ring * (1 - efficiency) / efficiency
-
-
-# %% exercise 3 | 1/2 is right. Solve
-# The share of computing in a step is not divided by the share of the ring.
-def least_seconds(workers, efficiency, parameters, bandwidth):
-    ring = 2 * (workers - 1) / workers * 4 * parameters / bandwidth
-    return 2 * workers * ring * efficiency
 
 
 # %% exercise 3 | right
@@ -371,30 +317,6 @@ def scales(finite, scale, growth):
     return used
 
 
-# %% exercise 4 | steps 2 and 4 double the scale
-# The scale never grows again.
-def scales(finite, scale, growth):
-    used = []
-    for ok in finite:
-        used.append(scale)
-        scale = scale if ok else scale / 2
-    return used
-
-
-# %% exercise 4 | each bad step halves
-# The scale stops at 1.
-def scales(finite, scale, growth):
-    used, good = [], 0
-    for ok in finite:
-        used.append(scale)
-        good = good + 1 if ok else 0
-        if not ok:
-            scale = max(scale / 2, 1)
-        elif good == growth:
-            scale, good = scale * 2, 0
-    return used
-
-
 # %% exercise 4 | one scale for each step
 # The scale of the step after the last is added.
 def scales(finite, scale, growth):
@@ -421,20 +343,6 @@ def scales(finite, scale, growth):
             scale, before = scale * 2, 0
         else:
             before += 1
-    return used
-
-
-# %% exercise 4 | each bad step halves
-# Whole numbers, of which half of 1 is 0.
-def scales(finite, scale, growth):
-    used, good = [], 0
-    for ok in finite:
-        used.append(scale)
-        good = good + 1 if ok else 0
-        if not ok:
-            scale //= 2
-        elif good == growth:
-            scale, good = scale * 2, 0
     return used
 
 
