@@ -9,11 +9,14 @@ from typing import NamedTuple
 from course import build
 import jupytext
 
-DETAILS = re.compile(r"<details>.*?</details>", re.DOTALL)
+FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 WORDS_A_MINUTE, LINES_A_MINUTE = 150, 10
 FORMULA, FIGURE = 0.5, 0.75  # minutes
 MOST_WORDS = 90  # of a paragraph
-MOST_LINES = 30  # of a cell
+MOST_WORDS_OF_ALL = 5000  # of a chapter, folds and exercises included
+MOST_LINES = 28  # of a cell that is shown
+MOST_LINES_FOLDED = 30  # of any other: a screen
+MOST_LINES_OF_README = 120
 
 
 class Counts(NamedTuple):
@@ -27,17 +30,21 @@ class Counts(NamedTuple):
     stated: int  # minutes, by the chapter itself
 
 
-def _tags(cell):
+def tags(cell):
     return set(cell.metadata.get("tags", []))
 
 
 def _is_shown(cell):
-    return not _tags(cell) & {"hide-input", "setup"}
+    return not tags(cell) & {"hide-input", "setup"}
 
 
-def _read_cells(source):
+def cells_of(source):
+    return jupytext.read(source, fmt="md:myst").cells
+
+
+def read_cells(source):
     """The cells that a reader works through: those before the exercises."""
-    for cell in jupytext.read(source, fmt="md:myst").cells:
+    for cell in cells_of(source):
         if cell.source.startswith("## Exercises"):
             return
         yield cell
@@ -45,9 +52,9 @@ def _read_cells(source):
 
 def count(source):
     """Return the counts of a chapter's source."""
-    cells = list(_read_cells(source))
+    cells = list(read_cells(source))
     prose = [x.source for x in cells if x.cell_type == "markdown"]
-    shown = [DETAILS.sub("", text) for text in prose]
+    shown = [FOLDED.sub("", text) for text in prose]
     code = [x for x in cells if x.cell_type == "code"]
     lines = [y for x in code if _is_shown(x) for y in x.source.split("\n") if y]
     words = sum(len(text.split()) for text in shown)
@@ -75,19 +82,29 @@ def problems(source):
             f"{number}: it states {counts.stated} minutes; reading it takes "
             f"{counts.minutes:.0f}."
         )
-    _, *cells = _read_cells(source)
-    for cell in cells:
-        first = cell.source.split("\n")[0]
+    every = cells_of(source)
+    prose = " ".join(x.source for x in every if x.cell_type == "markdown")
+    if len(prose.split()) > MOST_WORDS_OF_ALL:
+        found.append(f"{number}: it has {len(prose.split())} words in all.")
+    number_read = len([*read_cells(source)])
+    for i, cell in enumerate(every[1:], 1):  # after the opening
         if cell.cell_type == "code":
-            if _is_shown(cell) and cell.source.count("\n") >= MOST_LINES:
+            is_shown = i < number_read and _is_shown(cell)
+            most = MOST_LINES if is_shown else MOST_LINES_FOLDED
+            if cell.source.count("\n") >= most:
+                first = cell.source.split("\n")[0]
                 found.append(f"{number}: a cell is long: {first}")
-            continue
-        text = DETAILS.sub("", build.DRAWING.sub("", cell.source))
-        for paragraph in text.split("## In short")[0].split("\n\n"):
-            if len(paragraph.split()) > MOST_WORDS:
-                start = " ".join(paragraph.split()[:7])
-                found.append(f"{number}: a paragraph is long: {start} …")
+        elif i < number_read:
+            found += _long_paragraphs(number, cell.source)
     return found
+
+
+def _long_paragraphs(number, text):
+    text = FOLDED.sub("", build.DRAWING.sub("", text)).split("## In short")[0]
+    for words in map(str.split, text.split("\n\n")):
+        if len(words) > MOST_WORDS:
+            start = " ".join(words[:7])
+            yield f"{number}: a paragraph is long: {start} …"
 
 
 def main(chosen):
@@ -99,4 +116,8 @@ def main(chosen):
             f"{source.name[:2]:7}{x.words:7}{x.cells:7}{x.lines:7}"
             f"{x.asserts:9}{x.minutes:9.0f}{x.stated:8}"
         )
-    return [problem for source in chosen for problem in problems(source)]
+    found = [problem for source in chosen for problem in problems(source)]
+    readme = (build.FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    if len(readme.splitlines()) > MOST_LINES_OF_README:
+        found.append(f"README.md has {len(readme.splitlines())} lines.")
+    return found

@@ -215,7 +215,10 @@ def output_spec(layer, output_shape, weights_shape, with_weights):
 
 
 def default_inputs(query, value=None, key=None):
-    """Values and keys; one stands for both, and the queries for none."""
+    """Values and keys, where the call left some out.
+
+    A missing one is the other; if both are missing, they are the queries.
+    """
     value, key = _defaults(query, value, key)
     check_shapes(*(getattr(x, "shape", x) for x in (query, key, value)))
     return value, key

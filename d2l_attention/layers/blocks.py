@@ -396,8 +396,9 @@ class TransformerDecoderBlock(TransformerBlock):
     Call arguments:
         query: Float tensor `(B, T, D)`, the target so far.
         key: Float tensor `(B, S, D')`, the encoder's output.
-        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)` or `(B, T, T)`. The
-            causal mask is always on; there is no `use_causal_mask`.
+        attention_mask: Bool tensor `(T, T)`, `(B, 1, T)`, `(B, T, T)` or
+            `(B, H, T, T)`. The causal mask is always on; there is no
+            `use_causal_mask`.
         cross_attention_mask: Bool tensor `(T, S)`, `(B, 1, S)` or
             `(B, T, S)`.
         query_mask: Bool tensor `(B, T)`, True at target tokens.

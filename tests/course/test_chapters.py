@@ -4,7 +4,7 @@ import ast
 import re
 
 from course import build, errors_page
-import jupytext
+from course.lint import cells_of, read_cells, tags
 import nbformat
 import pytest
 
@@ -25,22 +25,6 @@ pytestmark = [
 def text_of(source):
     """The Markdown of a chapter behind its front matter."""
     return source.read_text(encoding="utf-8").split("---\n", 2)[2]
-
-
-def cells_of(source):
-    return jupytext.read(source, fmt="md:myst").cells
-
-
-def read_cells(source):
-    """The cells that a reader works through: those before the exercises."""
-    for cell in cells_of(source):
-        if cell.source.startswith("## Exercises"):
-            return
-        yield cell
-
-
-def tags(cell):
-    return set(cell.metadata.get("tags", []))
 
 
 def test_it_opens_with_what_a_reader_must_know(source):

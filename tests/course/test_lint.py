@@ -1,5 +1,7 @@
 """The linter counts what a reader is shown, and names what is too long."""
 
+import re
+
 from course import lint
 
 CHAPTER = """---
@@ -36,14 +38,24 @@ assert x.sum() == 3
 ## Exercises
 
 Words of exercises do not count.
+
+```{{code-cell}}
+:tags: [exercise]
+{exercise}
+```
 """
 
 
 def chapter(
-    tmp_path, minutes=1, more="Eight words are in this paragraph of mine."
+    tmp_path,
+    minutes=1,
+    more="Eight words are in this paragraph of mine.",
+    exercise="x = 1",
 ):
     path = tmp_path / "99_a_title.md"
-    path.write_text(CHAPTER.format(minutes=minutes, more=more))
+    path.write_text(
+        CHAPTER.format(minutes=minutes, more=more, exercise=exercise)
+    )
     return path
 
 
@@ -57,9 +69,16 @@ def test_what_is_shown_is_counted(tmp_path):
 
 def test_what_is_too_long_is_named(tmp_path):
     assert lint.problems(chapter(tmp_path)) == []
-    cell = "\n".join(["```{code-cell}", "y = 5", *["z = y"] * 30, "```"])
+    cell = "\n".join(["```{code-cell}", "y = 5", *["z = y"] * 28, "```"])
     more = f"{'many ' * 91}\n\n{cell}"
     time, paragraph, long = lint.problems(chapter(tmp_path, 60, more))
-    assert time == "99: it states 60 minutes; reading it takes 5."
+    assert time == "99: it states 60 minutes; reading it takes 4."
     assert paragraph.startswith("99: a paragraph is long: many many")
     assert long == "99: a cell is long: y = 5"
+    for lines, found in ((30, []), (31, ["99: a cell is long: x = 2"])):
+        exercise = "\n".join(["x = 2"] * lines)
+        assert lint.problems(chapter(tmp_path, exercise=exercise)) == found
+    path = chapter(tmp_path)
+    path.write_text(f"{path.read_text()}\n{'word ' * 5000}")
+    (said,) = lint.problems(path)
+    assert re.fullmatch(r"99: it has 50\d\d words in all.", said)

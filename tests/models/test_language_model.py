@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from contract import compile_for_training, to_numpy
+from contract import compile_for_training, note_dropout, to_numpy
 from d2l_attention import (
     CausalBlock,
     GreedyDecoder,
@@ -59,13 +59,7 @@ def test_later_tokens_move_no_earlier_logits(options, asked):
 
 
 def test_dropout_acts_on_tokens_weights_and_sublayers(monkeypatch):
-    shapes = []
-
-    def call(_, x, training=False):
-        shapes.extend([tuple(x.shape)] if training else [])
-        return x
-
-    monkeypatch.setattr(keras.layers.Dropout, "call", call)
+    shapes = note_dropout(monkeypatch)
     make(dropout=0.1)(IDS, training=True)
     assert Counter(shapes) == {(2, 7, 24): 1 + 2 * 2, (2, 4, 7, 7): 2}
 

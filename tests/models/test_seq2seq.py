@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from contract import compile_for_training, to_numpy
+from contract import compile_for_training, note_dropout, to_numpy
 from d2l_attention import (
     BahdanauSeq2Seq,
     FixedContextSeq2Seq,
@@ -49,13 +49,7 @@ DROPPED = {  # embedded tokens and what is read out; a Transformer's sublayers
 def test_dropout_acts_in_every_place_and_while_training_only(
     model, monkeypatch
 ):
-    shapes = []
-
-    def call(_, x, training=False):
-        shapes.extend([tuple(x.shape)] if training else [])
-        return x
-
-    monkeypatch.setattr(keras.layers.Dropout, "call", call)
+    shapes = note_dropout(monkeypatch)
     model = make(model, dropout=0.1)
     model(INPUTS)
     assert shapes == []
