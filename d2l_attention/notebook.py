@@ -1,13 +1,16 @@
-"""What the chapters' cells need: lines of the package, and limits of checks."""
+"""What the chapters' cells need: tables, lines of the package, checks."""
 
 import _thread
 import ast
 from contextlib import contextmanager
+import html
 import inspect
 import signal
 import textwrap
 import threading
 import tracemalloc
+
+import numpy as np
 
 
 @contextmanager
@@ -46,6 +49,47 @@ def time_limit(seconds):
         signal.signal(signal.SIGINT, before)
 
 
+class NotSolvedYet(AssertionError):
+    """The check of an exercise that does not pass. Jupyter shows one line."""
+
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+_solved = {}  # number of an exercise → whether its check passed
+
+
+@contextmanager
+def checking(exercise):
+    """Run the check of an exercise, which ends in one line, right or wrong.
+
+    What else an answer raises is the reader's to see, whole.
+
+    Args:
+        exercise: Int, its number.
+
+    Raises:
+        NotSolvedYet: If an assertion of the check fails.
+    """
+    _solved[exercise] = False
+    try:
+        yield
+    except AssertionError as error:
+        raise NotSolvedYet(
+            f"Exercise {exercise} is not solved yet: {error}"
+        ) from None
+    _solved[exercise] = True
+    print(f"Exercise {exercise} is solved.")
+
+
+def show_solved():
+    """Print which exercises are solved, of those whose check was run."""
+    if not _solved:
+        print("No exercise has been checked yet.")
+    for exercise, is_solved in sorted(_solved.items()):
+        print(f"Exercise {exercise}: {'solved' if is_solved else 'not yet'}")
+
+
 def peak_bytes(function, *inputs):
     """The most bytes that Python and NumPy hold at once during a call.
 
@@ -59,6 +103,70 @@ def peak_bytes(function, *inputs):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+class _Table:
+    """Rows of text, as HTML and for those who see no HTML."""
+
+    def __init__(self, header, rows):
+        self.header, self.rows = header, rows
+
+    def _repr_html_(self):
+        lines = [self._line("th", self.header)]
+        lines += [self._line("td", row) for row in self.rows]
+        return f'<table class="dataframe">{"".join(lines)}</table>'
+
+    def _line(self, tag, row):
+        cells = (f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+        return f"<tr>{''.join(cells)}</tr>"
+
+    def __repr__(self):
+        columns = zip(self.header, *self.rows, strict=True)
+        wide = [max(map(len, column)) for column in columns]
+        return "\n".join(
+            "  ".join(cell.rjust(n) for cell, n in zip(row, wide, strict=True))
+            for row in (self.header, *self.rows)
+        )
+
+
+def show_table(columns, digits=2):
+    """Columns side by side, as a small table.
+
+    Args:
+        columns: Dict of a heading → the cells below it: str or numbers, equally
+            many in each column.
+        digits: Int, how many digits stand after the point of a number that
+            is not whole.
+
+    Returns:
+        An object that Jupyter shows as a table.
+
+    Raises:
+        ValueError: If the columns are not equally long.
+
+    Example:
+
+    >>> show_table({"heads": [1, 2], "weight": [0.8123, 0.5]})
+    heads  weight
+        1    0.81
+        2    0.50
+    """
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            "All columns of a table are equally long. Received columns of "
+            f"these lengths: {lengths}."
+        )
+    rows = zip(*columns.values(), strict=True)
+    rows = [[_cell(value, digits) for value in row] for row in rows]
+    return _Table([*columns], rows)
+
+
+def _cell(value, digits):
+    if isinstance(value, (str, int, np.integer)):
+        return value if isinstance(value, str) else f"{value:,}"
+    value = round(float(value), digits) + 0.0  # no minus before a zero
+    return f"{value:.{digits}f}"
 
 
 def show_source(*objects):

@@ -5,7 +5,14 @@ import time
 import tracemalloc
 
 from d2l_attention import BahdanauSeq2Seq, masked_softmax, notebook
-from d2l_attention.notebook import peak_bytes, show_source, time_limit
+from d2l_attention.notebook import (
+    NotSolvedYet,
+    checking,
+    peak_bytes,
+    show_source,
+    show_table,
+    time_limit,
+)
 from nbclient import NotebookClient
 import nbformat
 import numpy as np
@@ -78,3 +85,58 @@ def test_a_call_that_fails_leaves_no_bytes_to_the_next_one():
     with pytest.raises(ZeroDivisionError):
         peak_bytes(lambda: np.ones(10**6) / (1 // 0))
     assert not tracemalloc.is_tracing()
+
+
+CHECK = """
+from d2l_attention.notebook import checking
+with checking({number}):
+    assert {answer} == 4, "twice two is another number."
+"""
+LAST = """
+from d2l_attention.notebook import show_solved
+show_solved()
+"""
+
+
+def test_a_check_ends_in_one_line_and_the_last_cell_says_what_is_solved():
+    answers = {1: "2 + 2", 2: "None", 3: "nothing"}
+    sources = [CHECK.format(number=n, answer=x) for n, x in answers.items()]
+    cells = [nbformat.v4.new_code_cell(x) for x in [*sources, LAST]]
+    for cell in cells[1:3]:
+        cell.metadata["tags"] = ["raises-exception"]  # as `build` does
+    NotebookClient(nbformat.v4.new_notebook(cells=cells)).execute()
+    [[right], [wrong], [broken], [last]] = [cell.outputs for cell in cells]
+    assert right["text"] == "Exercise 1 is solved.\n"
+    # An error, so that nbgrader gives no points, of one line.
+    assert wrong["output_type"] == "error" and wrong["traceback"] == [
+        "Exercise 2 is not solved yet: twice two is another number."
+    ]
+    assert broken["ename"] == "NameError" and len(broken["traceback"]) > 1
+    assert last["text"] == (
+        "Exercise 1: solved\nExercise 2: not yet\nExercise 3: not yet\n"
+    )
+
+
+def test_what_a_check_says_is_in_what_it_raises():
+    with pytest.raises(NotSolvedYet, match="Exercise 7 .* yet: f returned no"):
+        with checking(7):
+            raise AssertionError("f returned nothing")
+
+
+def test_a_table_shows_its_columns_with_and_without_html():
+    table = show_table(
+        {"<word>": ["cow", "."], "n": [4096, np.int64(2)], "w": [-1e-9, 0.456]}
+    )
+    assert repr(table).splitlines() == [
+        "<word>      n     w",
+        "   cow  4,096  0.00",
+        "     .      2  0.46",
+    ]
+    page = table._repr_html_()
+    assert page.count("<tr>") == 3 and "<th>&lt;word&gt;</th>" in page
+    assert "<td>4,096</td><td>0.00</td>" in page
+
+
+def test_columns_of_two_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"lengths: {'a': 1, 'b': 2}"):
+        show_table({"a": [1], "b": [1, 2]})
