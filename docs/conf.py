@@ -71,6 +71,8 @@ if REPOSITORY:
 mathjax_path = "mathjax/tex-svg.js"
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_code_prompt_show = "Code"  # of a folded cell that has no name of its own
+nb_code_prompt_hide = "Code"
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_class_signature = "separated"  # Keras's `__new__` hides that of ours

@@ -82,8 +82,8 @@ def test_no_two_places_of_a_page_have_one_address(links):
 
 def test_each_picture_has_an_address_that_says_what_it_shows(links):
     names = [key for key in links[CHAPTER].ids if key.startswith("figure-")]
-    assert "figure-each-word-asks-offers-and-hands-over-the" in names
-    assert len(names) == 5
+    assert "figure-one-head-each-word-asks-offers-and-hands" in names
+    assert len(names) == 6
     assert {f"#{key}" for key in names} <= set(links[CHAPTER].addresses)
 
 
@@ -120,6 +120,15 @@ def test_search_finds_english_and_chinese(visit, word, found):
     assert any(f"/{found}." in address for address in addresses[:12])
 
 
+def test_search_shows_where_a_word_stands_in_an_article(visit):
+    page = visit("search.html?q=padding")
+    page.wait_for_selector("text=Search finished")
+    page.wait_for_selector("ul.search p.context")
+    shown = page.locator("ul.search p.context").all_inner_texts()
+    assert "padding" in shown[0].lower()
+    assert not any("Other ways to attend" in text for text in shown)
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", [CHAPTER, "start.html"])
 def test_a_figure_opens_large_by_key_and_by_mouse(visit, name, width):
@@ -151,9 +160,12 @@ def test_folded_parts_are_printed_and_folded_again(visit):
     pdf = pypdf.PdfReader(io.BytesIO(page.pdf()))
     text = " ".join(" ".join(p.extract_text() for p in pdf.pages).split())
     assert before > 15 and folded.count() == before
-    solution = page.locator("details pre").last
-    line = solution.text_content().strip().splitlines()[-1].strip()
-    assert "".join(line.split()) in "".join(text.split())
+    assert len(pdf.pages) <= 14
+    assert "the only key like it is its own" in text  # an answer
+    solution = page.locator("details.solution pre").last
+    for cell in solution, page.locator(".tag_check pre").last:
+        line = cell.text_content().strip().splitlines()[-1].strip()
+        assert "".join(line.split()) not in "".join(text.split())
     assert "Attention in large models" not in text, "the sidebar"
 
 
@@ -167,6 +179,34 @@ def test_a_download_is_the_notebook_as_committed(visit, tmp_path):
     assert name == "06_multi_head.ipynb"
     committed = (ROOT / "notebooks" / name).read_bytes()
     assert (tmp_path / "saved").read_bytes() == committed
+
+
+def test_no_line_of_code_is_cut_on_a_desktop(visit):
+    page = visit("index.html")
+    cut = """[...document.querySelectorAll('.cell_input pre')].filter(
+        pre => pre.offsetParent && pre.scrollWidth > pre.clientWidth).length"""
+    for name in PAGES:
+        if name.startswith("notebooks/"):
+            page.goto(urljoin(page.url, f"/{name}"))
+            assert page.evaluate(cut) == 0, name
+
+
+def test_a_chapter_shows_its_kinds_of_cells_by_name(visit):
+    page = visit(CHAPTER)
+    prompts = page.locator("details.hide > summary").all_inner_texts()
+    names = {"Imports", "Code of this figure", "Check my answer"}
+    assert names <= {*map(str.strip, prompts)}
+    assert "Claims" not in page.locator("article").inner_text()
+    card = page.locator(".predict").first
+    assert card.evaluate("x => getComputedStyle(x).backgroundColor") == (
+        "rgb(220, 233, 251)"
+    )
+    summary = card.locator("summary")
+    assert summary.bounding_box()["height"] >= 44
+    answer = card.locator("details > p").first
+    assert not answer.is_visible()
+    summary.click()
+    assert answer.is_visible()
 
 
 @pytest.mark.parametrize("width", [390, 1280])

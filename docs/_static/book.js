@@ -4,6 +4,19 @@
 // (sphinx-doc/sphinx#14229). Its index holds the English one's stems.
 Object.defineProperty(window, "ChineseStemmer", { get: () => EnglishStemmer });
 
+// Its results show where a word stands in an article, not in the navigation,
+// which has the role "main" in this theme, too.
+function searchArticles() {
+  if (typeof Search === "undefined") return;
+  const read = Search.htmlToText;
+  Search.htmlToText = (page, anchor) => {
+    const whole = new DOMParser().parseFromString(page, "text/html");
+    const article = whole.querySelector("article");
+    if (!article) return read(page, anchor);
+    return read(`<main role="main">${article.innerHTML}</main>`, anchor);
+  };
+}
+
 function make(tag, properties) {
   return Object.assign(document.createElement(tag), properties);
 }
@@ -64,11 +77,23 @@ async function dressFrames() {
   }
 }
 
+// The frame of the start page is as high as its page.
+function fitFrame(frame) {
+  const { body } = frame.contentDocument;
+  new ResizeObserver(() => {
+    frame.style.height = `${body.offsetHeight + 32}px`;
+  }).observe(body);
+}
+
 new MutationObserver(dressFrames).observe(
   document.documentElement, { attributeFilter: ["data-theme"] });
 
 document.addEventListener("DOMContentLoaded", () => {
   makeFiguresOpen();
+  searchArticles();
+  for (const frame of document.querySelectorAll("iframe.explorable")) {
+    frame.addEventListener("load", () => fitFrame(frame));
+  }
   // A notebook is saved, not shown as text in another tab.
   const source = document.querySelector("a.btn-download-source-button");
   if (source) Object.assign(source, { download: "", target: "" });
