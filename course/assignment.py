@@ -231,7 +231,9 @@ def assignment(chapter, seed):
             graded = _cell(
                 f"{name}-check", grade=True, locked=True, points=exercise.points
             )
-            cells.append(editions.code(checks, **graded))
+            cells.append(
+                editions.code(checks, tags=["raises-exception"], **graded)
+            )
         else:
             rows = rubrics.get(exercise.number, [])
             graded = _cell(
@@ -245,16 +247,15 @@ def assignment(chapter, seed):
 
 
 def _checks(chapter, exercise, seed):
-    checks = "\n\n".join(exercise.checks)
     if not exercise.hidden:
-        return checks
+        return exercise.check
     rng = exams.generator(seed, chapter.name, exercise.number)
     hidden = HIDDEN.format(
         reference=f"{chapter.setup}\n\n{exercise.solution}",
         seed=rng.getrandbits(32),
         checks=exercise.hidden,
     )
-    return checks + "\n" + hidden.rstrip()
+    return exercise.check + "\n" + hidden.rstrip()
 
 
 def _model_answer(exercise, rows):

@@ -3,6 +3,7 @@
     python -m course.build draw [chapter…]
     python -m course.build build [chapter…]
     python -m course.build check [chapter…]
+    python -m course.build errors
     python -m course.build student OUT [chapter…]
     python -m course.build instructor OUT [chapter…] [--seed FILE]
     python -m course.build assignment COURSE [chapter…] [--seed FILE]
@@ -10,9 +11,9 @@
 
 A source is `course/source/NN_name.md` (MyST Markdown, jupytext); what is
 built is `notebooks/NN_name.ipynb`, executed. `draw` writes the drawings of a
-chapter, `course/drawings/NN_what.svg`, from the scripts beside them. `build`
-also collects `docs/errors.md`. `check` runs nothing. The others write
-what is handed out, see `handouts.py`.
+chapter, `course/drawings/NN_what.svg`, from the scripts beside them. `errors`
+builds `docs/errors.ipynb` from `course/errors`. `check` runs nothing. The
+others write what is handed out, see `handouts.py`.
 """
 
 import argparse
@@ -32,6 +33,13 @@ import nbformat
 
 FOLDER = Path(__file__).parent
 DRAWING = re.compile(r'!\[([^\]]*)\]\(\.\./(drawings/\w+\.svg) "([^"]*)"\)')
+# GitHub leaves out the style and the class; JupyterLab has no sheet of ours.
+CARD = """<div class="predict" style="border-left: 4px solid #2b5fa8; \
+padding-left: 1em">
+
+{}
+
+</div>"""
 
 
 def sources(chapters):
@@ -54,26 +62,38 @@ def published(source):
     Cells of another language (`{"lang": "zh"}`) are left to its edition,
     and hidden checks to graders.
     """
-    cells = []
+    cells, chapter = [], editions.read_chapter(source)
+    exercises = (exercise for exercise in chapter.exercises if exercise.code)
     for cell in jupytext.read(source, fmt="md:myst").cells:
         tags = cell.metadata.get("tags", [])
-        if cell.metadata.get("lang", "en") != "en" or "hidden" in tags:
+        if cell.metadata.get("lang", "en") != "en":
             continue
-        if {"exercise", "check"} & set(tags):
-            cell.metadata["tags"] = [*tags, "nbval-skip"]
-        if "hide-input" in tags:
-            cell.metadata["jupyter"] = {"source_hidden": True}
         if cell.cell_type == "markdown":
             cell.source = DRAWING.sub(_embedded, cell.source)
-        if "exercise" in tags:
-            solution = _folded(editions.solved(cell.source))
-            cell.source = editions.stub(cell.source)
-            cells += [cell, solution]
-        elif "check" in tags and cells and "solution" in cells[-1].metadata:
-            cells.insert(-1, cell)  # stub, check, then the folded solution
-        else:
+            if "predict" in tags:
+                cell.source = CARD.format(cell.source)
             cells.append(cell)
-    return editions.notebook(cells)
+        elif "exercise" in tags:
+            exercise = next(exercises)
+            stub = editions.code(exercise.stub, "exercise")
+            cells += [stub, exercise.check_cell(), _folded(exercise.solution)]
+        elif not {"check", "hidden"} & set(tags):
+            cells.append(_of_its_kind(cell, tags))
+    return editions.notebook([*cells, editions.solved_cell()])
+
+
+def _of_its_kind(cell, tags):
+    """A code cell, folded and named as its tags say."""
+    if "claims" in tags:
+        editions.fold(cell, editions.CLAIMS)
+        cell.metadata["tags"] = [*tags, "remove-cell"]
+    elif "setup" in tags:
+        editions.fold(cell, editions.IMPORTS)
+    elif "figure" in tags:
+        editions.fold(cell, editions.FIGURE)
+    elif "hide-input" in tags:
+        editions.fold(cell)
+    return cell
 
 
 def _embedded(drawing):
@@ -111,14 +131,19 @@ def draw(script):
 def _folded(solution):
     text = f"```python\n{solution}\n```"
     return nbformat.v4.new_markdown_cell(
-        f"<details><summary>Solution</summary>\n\n{text}\n\n</details>",
+        '<details class="solution"><summary>Solution</summary>\n\n'
+        f"{text}\n\n</details>",
         metadata={"solution": True},
     )
 
 
 def build(source):
     """Execute a chapter from a fresh kernel and write it."""
-    notebook = published(source)
+    execute(published(source), target(source))
+
+
+def execute(notebook, path):
+    """Run a notebook from a fresh kernel in its folder, and write it."""
     started = time.perf_counter()
     NotebookClient(
         notebook,
@@ -127,31 +152,35 @@ def build(source):
         coalesce_streams=True,
         skip_cells_with_tag="nbval-skip",
         extra_arguments=["--IPKernelApp.capture_fd_output=False"],
-        resources={"metadata": {"path": str(target(source).parent)}},
+        resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     notebook.metadata.language_info = {
         "name": "python",
         "file_extension": ".py",
     }
-    beside = target(source).with_suffix(".part")
+    beside = path.with_suffix(".part")
     nbformat.write(notebook, beside)
-    beside.replace(target(source))
-    print(f"{target(source).name}: {time.perf_counter() - started:.0f} s")
+    beside.replace(path)
+    print(f"{path.name}: {time.perf_counter() - started:.0f} s")
 
 
 def problems(source):
     """What is wrong with a built chapter, as sentences."""
-    path = target(source)
+    return compare(target(source), published(source), source.name)
+
+
+def compare(path, wanted, source):
+    """What is wrong with a built notebook, as sentences."""
     if not path.exists():
         return [f"{path.name} is not built"]
-    built, wanted = nbformat.read(path, as_version=4), published(source)
+    built = nbformat.read(path, as_version=4)
     # A sanitized comparison: what the source decides, not what a run adds.
     has, should = (
         [(c.id, c.cell_type, c.source, c.metadata) for c in notebook.cells]
         for notebook in (built, wanted)
     )
     if has != should:
-        return [f"{path.name} was not built from {source.name}"]
+        return [f"{path.name} was not built from {source}"]
     found = []
     for number, cell in enumerate(built.cells):
         if cell.cell_type != "code":
@@ -163,9 +192,14 @@ def problems(source):
         for output in cell.outputs:
             if output.output_type == "error" or output.get("name") == "stderr":
                 found.append(f"{path.name}: cell {number} shows an error")
-    if path.stat().st_size > 500_000:
-        found.append(f"{path.name} has more than 500 KB")
+    if path.stat().st_size > 600_000:
+        found.append(f"{path.name} has more than 600 kB")
     return found
+
+
+def errors_problems():
+    """What is wrong with the built page of errors, as sentences."""
+    return compare(errors_page.PAGE, errors_page.published(), "course/errors")
 
 
 def main():
@@ -176,11 +210,15 @@ def main():
     for name in ("draw", "build", "check", "lint"):
         command = commands.add_parser(name)
         command.add_argument("chapters", nargs="*", help=handouts.CHAPTERS)
+    commands.add_parser("errors", help="build the page of errors")
     handouts.add_commands(commands)
     # argparse knows no chapters that stand behind an option.
     arguments, others = parser.parse_known_args()
     if any(x.startswith("-") for x in others):
         parser.error(f"unrecognized arguments: {' '.join(others)}")
+    if arguments.command == "errors":
+        execute(errors_page.published(), errors_page.PAGE)
+        sys.exit("\n".join(errors_problems()) or None)
     arguments.chapters += others
     names = arguments.chapters
     if arguments.command == "assignment":
@@ -199,10 +237,11 @@ def main():
 
         sys.exit("\n".join(lint.main(chosen)) or None)
     if arguments.command == "build":
-        errors_page.write(sources([]))
         for source in chosen:
             build(source)
     found = [problem for source in chosen for problem in problems(source)]
+    if not names:
+        found += errors_problems()
     sys.exit("\n".join(found) or None)
 
 

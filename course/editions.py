@@ -13,6 +13,7 @@ import hashlib
 import os
 from pathlib import Path
 import re
+import textwrap
 
 from course import exams
 import jupytext
@@ -31,6 +32,18 @@ SLIP = re.compile(r"^# %% exercise (\d+) \| (.+)$", re.MULTILINE)
 RIGHT = "right"  # in place of a message: the check must accept the answer
 POINTS = {"●": 5, "●●": 10, "●●●": 20, "": 10}
 SKIPPED = ["nbval-skip"]  # of each cell that waits for its reader
+IMPORTS = "Imports"
+FIGURE = "Code of this figure"
+CHECK = "Check my answer"
+CLAIMS = "Claims: safe to skip"
+CHECKING = """from d2l_attention.notebook import checking
+
+with checking({number}):
+{checks}"""
+SOLVED = """# What is solved
+from d2l_attention.notebook import show_solved
+
+show_solved()"""
 
 
 def target(source):
@@ -83,6 +96,25 @@ def solved(code):
     return SOLUTION.sub(r"\2", code).rstrip("\n")
 
 
+def fold(cell, prompt=None):
+    """Fold the code of a cell, in JupyterLab and in the book.
+
+    Args:
+        cell: A code cell.
+        prompt: Str, what stands in the place of the code: JupyterLab shows
+            its first line, the book what `mystnb` says.
+    """
+    cell.metadata["jupyter"] = {"source_hidden": True}
+    if prompt is not None:
+        cell.source = f"# {prompt}\n{cell.source}"
+        cell.metadata["mystnb"] = {
+            f"code_prompt_{action}": prompt for action in ("show", "hide")
+        }
+        tags = cell.metadata.get("tags", [])
+        cell.metadata["tags"] = [*tags, "hide-input"]
+    return cell
+
+
 @dataclass
 class Exercise:
     """One exercise: what it asks, and for code the cells that check it."""
@@ -107,6 +139,16 @@ class Exercise:
     @property
     def solution(self):
         return solved(self.code)
+
+    @property
+    def check(self):
+        """All checks as one cell, which ends in one line, right or wrong."""
+        checks = textwrap.indent("\n\n".join(self.checks), "    ")
+        return CHECKING.format(number=self.number, checks=checks)
+
+    def check_cell(self):
+        """The check as its reader has it; *Run All* goes on after it."""
+        return fold(code(self.check, "check", "raises-exception"), CHECK)
 
     def question(self):
         """The text of the question, with what it is worth."""
@@ -235,15 +277,19 @@ def student(chapter, published):
         chapter: `Chapter`.
         published: The built notebook, with its outputs.
     """
-    cells = _taught(published)
+    cells = [
+        cell
+        for cell in _taught(published)
+        if "claims" not in cell.metadata.get("tags", [])
+    ]
     for exercise in chapter.exercises:
         cells.append(prose(exercise.question()))
         if exercise.code:
             cells.append(code(exercise.stub, "exercise"))
-            cells += [code(check, "check") for check in exercise.checks]
+            cells.append(exercise.check_cell())
         else:
             cells.append(prose("*Your answer:*"))
-    return notebook(cells)
+    return notebook([*cells, published.cells[-1]])  # what is solved
 
 
 def instructor(chapter, published):
@@ -254,7 +300,7 @@ def instructor(chapter, published):
         cells.append(prose(exercise.question()))
         if exercise.code:
             cells.append(code(exercise.solution, "exercise"))
-            cells += [code(check, "check") for check in exercise.checks]
+            cells.append(exercise.check_cell())
         if exercise.hidden:
             text = f"**Hidden check**\n\n```python\n{exercise.hidden}\n```"
             cells.append(prose(text))
@@ -292,8 +338,14 @@ def prose(text, **metadata):
 
 
 def code(text, *tags, **metadata):
-    metadata = {"tags": [*tags, *SKIPPED], **metadata} if tags else metadata
+    if tags:
+        metadata["tags"] = [*tags, *SKIPPED]
     return nbformat.v4.new_code_cell(text, metadata=metadata)
+
+
+def solved_cell():
+    """The last cell, which says what is solved."""
+    return code(SOLVED, tags=["solved", "remove-cell"])
 
 
 def notebook(cells):

@@ -1,91 +1,106 @@
-"""What the documents get wrong, collected from the chapters.
+"""The page on what the documents say, made of `course/errors/NN_name.md`.
 
-A chapter tells each point in one form, folded, under its heading *What the
-documents say*:
+An entry is headed by what holds:
 
-    <details><summary>The input is split into heads</summary>
+    ## Each head reads all features
 
     **Said in** 004 §2.
 
     **It says** that the input is split into H parts, one for each head.
 
-    **What holds:** every head reads all features; its projections are split.
+    **It holds** that the projections are split: …
 
     **Test:** change one input feature, and every head's weights move.
 
-    </details>
-
-The cell that tells the readings apart stands below, unless the test names the
-section that has it. A point that is no error begins its summary with
-`Remark:`. `docs/errors.md` is made of all of them.
+The cell that tells the readings apart follows, unless the test names the
+section of a chapter that has it. A point that is no error begins its heading
+with `Remark:`. The cells of a file need its first one, tagged `setup`, and no
+other file. `docs/errors.ipynb` is made of all of them, and executed.
 """
 
 from pathlib import Path
 import re
 
-PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
-HEADING = "## What the documents say"
-ENTRY = re.compile(
-    r"<details><summary>(?P<title>.*?)</summary>(?P<body>.*?)</details>",
-    re.DOTALL,
-)
-FIELDS = ("Said in", "It says", "What holds:", "Test:")
+from course import editions
+import jupytext
+import nbformat
+
+FOLDER = Path(__file__).parent / "errors"
+PAGE = Path(__file__).parents[1] / "docs" / "errors.ipynb"
+FIELDS = ("Said in", "It says", "It holds", "Test:")
+TEST = "Code of this test"
 OPENING = """# What the documents say, and what holds
 
-The course follows five documents on attention. Here is where they are wrong,
-leave something open or say one thing in two ways. The chapter named beside a
-point has the cell that tells the readings apart.
-This page is made from the chapters by `python -m course.build build`;
-change it there.
-"""
+The course follows five documents on attention, numbered 000 to 004. Each \
+heading below is what holds where a document says something else, leaves \
+something open, or says one thing in two ways. The code of a test tells the \
+readings apart."""
+ENTRY = """### {title}
+
+{Said in}
+
+<div class="readings">
+<div>
+
+**It says** {It says}
+
+</div>
+<div>
+
+**It holds** {It holds}
+
+</div>
+</div>
+
+**Test:** {Test}"""
 
 
-def entries(source):
-    """The entries of a chapter: dicts of its title and its fields.
+def sources():
+    return sorted(FOLDER.glob("*.md"))
+
+
+def fields(text, name):
+    """An entry's heading and its fields, as a dict.
 
     Raises:
-        ValueError: If an entry lacks a field.
+        ValueError: If a field is missing, empty, or out of its place.
     """
-    _, _, section = source.read_text(encoding="utf-8").partition(HEADING)
-    section = section.partition("\n## ")[0]
-    found = []
-    for entry in ENTRY.finditer(section):
-        told = {"title": entry["title"].strip()}
-        for field in FIELDS:
-            text = re.search(
-                rf"\*\*{field}\*\*\s*(.*?)(?=\n\n\*\*|\Z)",
-                entry["body"].strip(),
-                re.DOTALL,
-            )
-            if text is None:
-                raise ValueError(
-                    f"{source.name}: {told['title']!r} has no **{field}**."
-                )
-            told[field] = " ".join(text[1].split())
-        found.append(told)
-    return found
+    pattern = r"## (?P<title>[^\n]+)\n" + "".join(
+        rf"\s*\*\*{field}\*\*\s+(?P<f{number}>\S.*?)"
+        for number, field in enumerate(FIELDS)
+    )
+    match = re.fullmatch(pattern, text.strip(), re.DOTALL)
+    if match is None:
+        raise ValueError(
+            f"{name}: an entry has a heading and, in this order, "
+            f"{', '.join(f'**{field}**' for field in FIELDS)}. "
+            f"Received: {text.strip()[:80]!r}."
+        )
+    told = {
+        field.rstrip(":"): match[f"f{number}"]
+        for number, field in enumerate(FIELDS)
+    }
+    return {"title": match["title"], **told}
 
 
-def page(sources):
-    """The page of all chapters, as Markdown."""
-    wrong, remarks = [OPENING], ["## Remarks that are not errors\n"]
-    for source in sources:
-        number = source.stem.partition("_")[0]
-        chapter = f"[{number}](../notebooks/{source.stem}.ipynb)"
-        for told in entries(source):
-            remark = told["title"].startswith("Remark:")
-            title = told["title"].removeprefix("Remark:").strip()
-            lines = [
-                f"{'###' if remark else '##'} {title[0].upper()}{title[1:]}\n",
-                f"Chapter {chapter}; said in {told['Said in'].rstrip('.')}.\n",
-                f"- *It says* {told['It says']}",
-                f"- *What holds:* {told['What holds:']}",
-                f"- *Test:* {told['Test:']}\n",
-            ]
-            (remarks if remark else wrong).append("\n".join(lines))
-    return "\n".join([*wrong, *remarks])
-
-
-def write(sources):
-    """Write the page anew."""
-    PAGE.write_text(page(sources), encoding="utf-8")
+def published():
+    """The page, not executed."""
+    cells = [editions.prose(OPENING)]
+    for source in sources():
+        chapter = editions.target(source)
+        title = chapter.stem[:2]
+        taught = (source.parents[1] / "source" / source.name).read_text("utf-8")
+        title = re.search(r"^# (.+)$", taught, re.MULTILINE)[1]
+        link = f"[The chapter](../notebooks/{chapter.name})"
+        cells.append(editions.prose(f"## {title}\n\n{link}"))
+        for cell in jupytext.read(source, fmt="md:myst").cells:
+            tags = cell.metadata.get("tags", [])
+            if cell.cell_type == "markdown":
+                cell.source = ENTRY.format(**fields(cell.source, source.name))
+            elif "setup" in tags:
+                editions.fold(cell, editions.IMPORTS)
+                cell.metadata["tags"] = [*tags, "remove-cell"]
+            else:
+                editions.fold(cell, TEST)
+            cells.append(cell)
+    return editions.notebook(cells)

@@ -9,12 +9,18 @@ from typing import NamedTuple
 from course import build
 import jupytext
 
+STATED = re.compile(
+    r"^(\d+) min · |\*\*Time:\*\* about (\d+) minutes", re.MULTILINE
+)
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 WORDS_A_MINUTE, LINES_A_MINUTE = 150, 10
-FORMULA, FIGURE = 0.5, 0.75  # minutes
+FORMULA, FIGURE, PREDICTION = 0.5, 0.75, 1.5  # minutes
+CLOSED = {"setup", "figure", "hide-input", "claims"}  # code that is folded
+WIDEST = 80  # columns of code that the book shows without scrolling
 MOST_WORDS = 90  # of a paragraph
 MOST_WORDS_OF_ALL = 5000  # of a chapter, folds and exercises included
 MOST_LINES = 28  # of a cell that is shown
+MOST_ASSERTS = 3  # that are shown: they are the lesson, or claims
 MOST_LINES_FOLDED = 30  # of any other: a screen
 MOST_LINES_OF_README = 120
 
@@ -26,6 +32,7 @@ class Counts(NamedTuple):
     cells: int
     lines: int  # of code
     asserts: int
+    cut: int  # lines too wide for the book
     minutes: float  # to read it
     stated: int  # minutes, by the chapter itself
 
@@ -35,7 +42,7 @@ def tags(cell):
 
 
 def _is_shown(cell):
-    return not tags(cell) & {"hide-input", "setup"}
+    return cell.cell_type == "code" and not tags(cell) & CLOSED
 
 
 def cells_of(source):
@@ -50,27 +57,38 @@ def read_cells(source):
         yield cell
 
 
+def _read(text):
+    """A text without its folds, its drawings as their captions."""
+    return build.DRAWING.sub(r"\3", FOLDED.sub("", text))
+
+
 def count(source):
     """Return the counts of a chapter's source."""
-    cells = list(read_cells(source))
+    cells = [x for x in read_cells(source) if "claims" not in tags(x)]
     prose = [x.source for x in cells if x.cell_type == "markdown"]
-    shown = [FOLDED.sub("", text) for text in prose]
-    code = [x for x in cells if x.cell_type == "code"]
-    lines = [y for x in code if _is_shown(x) for y in x.source.split("\n") if y]
+    shown = [_read(text) for text in prose]
+    # The answer to a prediction is read, too.
+    predictions = [x.source for x in cells if "predict" in tags(x)]
+    answers = "".join(FOLDED.findall("".join(predictions)))
+    code = [x.source.split("\n") for x in cells if _is_shown(x)]
+    lines = [line for cell in code for line in cell if line]
     words = sum(len(text.split()) for text in shown)
-    figures = sum(len(build.DRAWING.findall(text)) for text in shown)
-    figures += sum(x.source.count("display_figure(") for x in code)
-    formulas = sum(text.count("$$") // 2 for text in shown)
-    minutes = words / WORDS_A_MINUTE + len(lines) / LINES_A_MINUTE
+    figures = sum(len(build.DRAWING.findall(text)) for text in prose)
+    figures += sum("figure" in tags(x) for x in cells)
+    formulas = sum(text.count("$$") // 2 for text in [*shown, answers])
+    minutes = (words + len(answers.split())) / WORDS_A_MINUTE
+    minutes += len(lines) / LINES_A_MINUTE
     minutes += FORMULA * formulas + FIGURE * figures
-    stated = re.search(r"\*\*Time:\*\* about (\d+) minutes", "\n".join(prose))
+    minutes += PREDICTION * len(predictions)
+    stated = STATED.search("\n".join(prose))
     return Counts(
         words=words,
         cells=len(cells),
         lines=len(lines),
         asserts=sum(line.lstrip().startswith("assert ") for line in lines),
+        cut=sum(len(line) > WIDEST for line in lines),
         minutes=minutes,
-        stated=int(stated[1]),
+        stated=int(stated[1] or stated[2]),
     )
 
 
@@ -82,6 +100,10 @@ def problems(source):
             f"{number}: it states {counts.stated} minutes; reading it takes "
             f"{counts.minutes:.0f}."
         )
+    if counts.asserts > MOST_ASSERTS:
+        found.append(f"{number}: it shows {counts.asserts} asserts.")
+    if counts.cut:
+        found.append(f"{number}: {counts.cut} lines are too wide for the book.")
     every = cells_of(source)
     prose = " ".join(x.source for x in every if x.cell_type == "markdown")
     if len(prose.split()) > MOST_WORDS_OF_ALL:
@@ -100,8 +122,8 @@ def problems(source):
 
 
 def _long_paragraphs(number, text):
-    text = FOLDED.sub("", build.DRAWING.sub("", text)).split("## In short")[0]
-    for words in map(str.split, text.split("\n\n")):
+    text = build.DRAWING.sub("", FOLDED.sub("", text))
+    for words in map(str.split, re.split(r"\n\n|\n(?=- )", text)):
         if len(words) > MOST_WORDS:
             start = " ".join(words[:7])
             yield f"{number}: a paragraph is long: {start} …"
@@ -109,12 +131,12 @@ def _long_paragraphs(number, text):
 
 def main(chosen):
     """Print the counts of chapters; return what is too long."""
-    print("chapter  words  cells  lines  asserts  minutes  stated")
+    print("chapter  words  cells  lines  asserts  cut  minutes  stated")
     for source in chosen:
         x = count(source)
         print(
             f"{source.name[:2]:7}{x.words:7}{x.cells:7}{x.lines:7}"
-            f"{x.asserts:9}{x.minutes:9.0f}{x.stated:8}"
+            f"{x.asserts:9}{x.cut:5}{x.minutes:9.0f}{x.stated:8}"
         )
     found = [problem for source in chosen for problem in problems(source)]
     readme = (build.FOLDER.parent / "README.md").read_text(encoding="utf-8")

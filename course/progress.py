@@ -43,15 +43,15 @@ def answers(notebook):
         heading = editions.HEADING.search(cell.source)
         if cell.cell_type == "markdown" and heading:
             number = int(heading[1])
-        elif cell.cell_type == "code" and number and not is_check(cell):
+        elif cell.cell_type == "code" and number and not is_ours(cell):
             found.setdefault(number, []).append(cell.source)
     return {number: "\n\n".join(parts) for number, parts in found.items()}
 
 
-def is_check(cell):
-    """Whether a cell checks an answer, here or in an assignment."""
+def is_ours(cell):
+    """Whether a cell checks answers, here or in an assignment."""
     graded = cell.metadata.get("nbgrader", {}).get("grade")
-    return graded or "check" in cell.metadata.get("tags", [])
+    return graded or {"check", "solved"} & {*cell.metadata.get("tags", [])}
 
 
 def progress(chapter, notebook, limit=LIMIT):

@@ -2,38 +2,38 @@
 
 from course.sheet import Sheet
 
-sheet = Sheet(400)
+sheet = Sheet(420)
 things = ["newspaper", "paper", "cup", "notebook", "book"]
-keys = sheet.row_of_tokens(190, 20, things, width=92, gap=8)
-sheet.label(20, 34, "keys (S, D)", align="left")
-wish = sheet.box(
-    20, 62, "a bound, printed thing", "query", width=160, height=32
-)
+features = ["0 1 0 0", "0 1 0 0", "1 0 0 1", "0 0 1 0", "0 1 1 0"]
+texts = [f"{a}\n{b}" for a, b in zip(things, features, strict=True)]
+keys = sheet.row_of_tokens(190, 18, texts, width=92, gap=8, height=46)
+sheet.label(20, 41, "keys (S, D)", align="left")
+wish = sheet.box(20, 74, "wish: 0 3 3 0", "query", width=140, height=34)
 
 cell = (100, 30)
-scores = sheet.matrix(186, 116, [[3, 3, 0, 3, 6]], cell=cell)
-sheet.label(20, 131, "scores (T, S)", align="left")
+scores = sheet.matrix(186, 136, [[3, 3, 0, 3, 6]], cell=cell)
+sheet.label(20, 151, "scores (T, S)", align="left")
 for key in keys:
-    sheet.arrow(key.top, (key.top[0], 116))
-sheet.arrow(wish.top, scores.left, via=[(100, 105), (175, 105), (175, 131)])
+    sheet.arrow(key.top, (key.top[0], 136))
+sheet.arrow(wish.right, scores.left, via=[(173, 91), (173, 151)])
 
-softmax = sheet.box(386, 168, "softmax", "attention", 100, 30)
+softmax = sheet.box(386, 188, "softmax", "attention", 100, 30)
 sheet.arrow(scores, softmax)
 weights = sheet.matrix(
     186,
-    220,
+    240,
     [[0.04, 0.04, 0.00, 0.04, 0.87]],
     weights=True,
     form="{:.2f}",
     cell=cell,
 )
-sheet.label(20, 235, "weights (T, S)", align="left")
+sheet.label(20, 255, "weights (T, S)", align="left")
 sheet.arrow(softmax, weights)
 
-values = sheet.matrix(186, 266, [[40, 10, 0, 100, 300]], cell=cell)
-sheet.label(20, 281, "values (S, V): pages", align="left")
+values = sheet.matrix(186, 286, [[40, 10, 0, 100, 300]], cell=cell)
+sheet.label(20, 301, "values (S, V): pages", align="left")
 sheet.arrow(weights, values)
-average = sheet.box(361, 320, "multiply and add", "attention", 150, 34)
+average = sheet.box(361, 340, "multiply and add", "attention", 150, 34)
 sheet.arrow(values, average)
-sheet.arrow(average.right, (560, 337))
-sheet.label(568, 337, "output (T, V): 267", align="left")
+sheet.arrow(average.right, (560, 357))
+sheet.label(568, 357, "output (T, V): 267", align="left")

@@ -23,15 +23,3 @@ average = sheet.box(445, 335, "average the values", "attention", 160)
 sheet.arrow(softmax.top, average.left, "weights (T, S)", via=[(285, 354)])
 sheet.arrow(value, average, "values (S, V)")
 sheet.arrow(average.top, (525, 415), "output (T, V)")
-
-sheet.label(14, 320, "the weights of “cow”", align="left", size=11)
-sheet.matrix(
-    14,
-    268,
-    [[0.05, 0.81, 0.05, 0.05, 0.05]],
-    columns=["the", "black", "cow", "sleeps", "."],
-    weights=True,
-    form="{:.2f}",
-    cell=(40, 26),
-    size=10,
-)

@@ -24,9 +24,34 @@ kernelspec:
 # 标题
 
 ```{code-cell}
+:tags: [setup]
+import math
+```
+
+```{code-cell}
 x = 1 + 1
 x
 ```
+
++++ {"tags": ["predict"]}
+
+**Predict.** And 2 + 2?
+
+```{code-cell}
+:tags: [figure]
+"a figure"
+```
+
+```{code-cell}
+:tags: [claims]
+assert x == 2
+```
+
+## Exercises
+
+### Exercise 1: twice
+
+Double a number.
 
 ```{code-cell}
 :tags: [exercise]
@@ -45,20 +70,16 @@ assert double(3) == 6
 """
 
 
-ENTRY = """## What the documents say
-
-<details><summary>One</summary>
+ENTRY = """## Every head reads all features
 
 **Said in** 004 §2.
 
 **It says** one.
 
-**What holds:** two.
+**It holds** that
+two.
 
-**Test:** the cell below
-counts them.
-
-</details>
+**Test:** count them.
 """
 
 
@@ -69,27 +90,25 @@ def test_every_chapter_is_built_from_its_source(source):
     assert build.problems(source) == []
 
 
-def test_the_page_of_errors_is_made_of_the_chapters():
-    made = errors_page.page(build.sources([]))
-    assert errors_page.PAGE.read_text(encoding="utf-8") == made
+def test_the_page_of_errors_is_built_from_its_sources():
+    assert build.errors_problems() == []
 
 
-def test_an_entry_without_a_field_is_refused(tmp_path):
-    source = tmp_path / "03_test.md"
-    entry = ENTRY.replace("**What holds:** two.", "Two.")
-    source.write_text(entry, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"03_test.md: 'One' has no \*\*What"):
-        errors_page.entries(source)
+def test_an_entry_is_told_apart_by_its_fields():
+    assert errors_page.fields(ENTRY, "04_test.md") == {
+        "title": "Every head reads all features",
+        "Said in": "004 §2.",
+        "It says": "one.",
+        "It holds": "that\ntwo.",
+        "Test": "count them.",
+    }
 
 
-def test_errors_and_remarks_stand_apart(tmp_path):
-    source = tmp_path / "03_test.md"
-    remark = ENTRY.split("\n", 2)[2].replace("One", "Remark: a third")
-    source.write_text(ENTRY + remark, encoding="utf-8")
-    wrong, remarks = errors_page.page([source]).split("## Remarks")
-    assert "## One\n\nChapter [03]" in wrong and "said in 004 §2." in wrong
-    assert "- *What holds:* two." in wrong and "third" not in wrong
-    assert "### A third\n\nChapter [03]" in remarks
+@pytest.mark.parametrize("field", errors_page.FIELDS)
+def test_an_entry_without_a_field_is_refused(field):
+    entry = ENTRY.replace(f"**{field}**", "And")
+    with pytest.raises(ValueError, match=r"04_test.md: an entry has .*Every"):
+        errors_page.fields(entry, "04_test.md")
 
 
 def test_letters_of_the_notation_have_one_meaning():
@@ -115,22 +134,46 @@ def test_a_built_notebook_is_what_a_reader_should_meet(chapter):
     build.build(chapter)
     assert build.problems(chapter) == []
     notebook = nbformat.read(build.target(chapter), as_version=4)
-    title, code, stub, check, solution = notebook.cells
+    title, *_, stub, check, solution, last = notebook.cells
+    code = notebook.cells[2]
     assert code.outputs[0]["data"]["text/plain"] == "2"
     assert "..." in stub.source and "return" not in stub.source
     assert stub.execution_count is None and check.execution_count is None
     assert "<summary>Solution</summary>" in solution.source
     assert "return 2 * x" in solution.source
     assert "标题" not in title.source  # another edition's
+    assert last.outputs[0]["text"] == "No exercise has been checked yet.\n"
 
 
-def test_a_check_in_two_cells_stands_before_the_solution(chapter):
+def test_cells_are_folded_and_named_by_their_kind(chapter):
+    _, setup, code, card, figure, claims, _, _, check, *_ = build.published(
+        chapter
+    ).cells
+    prompts = {
+        "Imports": setup,
+        "Code of this figure": figure,
+        "Claims: safe to skip": claims,
+        "Check my answer": check,
+    }
+    for prompt, cell in prompts.items():
+        # JupyterLab shows the first line of code that it hides.
+        assert cell.source.startswith(f"# {prompt}\n")
+        assert cell.metadata["jupyter"] == {"source_hidden": True}
+        assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
+        hides = {"remove-cell"} if cell is claims else {"hide-input"}
+        assert hides < set(cell.metadata["tags"])
+    assert "jupyter" not in code.metadata
+    assert card.source.startswith('<div class="predict" style="border-left')
+    assert "\n\n**Predict.** And 2 + 2?\n\n</div>" in card.source
+
+
+def test_all_checks_of_an_exercise_are_one_cell_before_the_solution(chapter):
     second = "```{code-cell}\n:tags: [check]\n\nassert double(5) == 10\n```\n"
     chapter.write_text(f"{SOURCE}\n{second}", encoding="utf-8")
-    *_, first, other, solution = build.published(chapter).cells
-    assert "double(3)" in first.source and "double(5)" in other.source
+    *_, check, solution, _ = build.published(chapter).cells
+    assert "double(3)" in check.source and "double(5)" in check.source
     assert "Solution" in solution.source
-    assert "nbval-skip" in other.metadata["tags"]
+    assert {"nbval-skip", "raises-exception"} < set(check.metadata["tags"])
 
 
 def test_building_twice_gives_the_same_bytes(chapter):
@@ -149,24 +192,27 @@ def test_a_source_that_changed_is_noticed(chapter):
 WARNED = {"output_type": "stream", "name": "stderr", "text": "deprecated"}
 FAILED = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
 PRINTED = {"output_type": "stream", "name": "stdout", "text": "2"}
-LONG = {**PRINTED, "text": "2" * 500_000}
+LONG = {**PRINTED, "text": "2" * 600_000}
 
 
 @pytest.mark.parametrize(
     ("count", "output", "found"),
     [
         (1, PRINTED, None),
-        (None, PRINTED, ": cell 1 never ran"),
-        (1, WARNED, ": cell 1 shows an error"),
-        (1, FAILED, ": cell 1 shows an error"),
-        (1, LONG, " has more than 500 KB"),
+        (None, PRINTED, ": cell 2 never ran"),
+        (1, WARNED, ": cell 2 shows an error"),
+        (1, FAILED, ": cell 2 shows an error"),
+        (1, LONG, " has more than 600 kB"),
     ],
 )
 def test_what_a_reader_should_not_meet_is_noticed(
     count, output, found, chapter
 ):
-    notebook = build.published(chapter)  # as if a kernel had run its cell
-    code = notebook.cells[1]
+    notebook = build.published(chapter)  # as if a kernel had run its cells
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = 1
+    code = notebook.cells[2]
     code.execution_count, code.outputs = count, [nbformat.from_dict(output)]
     nbformat.write(notebook, build.target(chapter))
     said = [] if found is None else [f"01_test.ipynb{found}"]

@@ -25,10 +25,30 @@ Folded words do not count.
 
 </details>
 
++++ {{"tags": ["predict"]}}
+
+**Predict.** How many?
+
+<details><summary>Answer</summary>
+
+Three.
+
+</details>
+
 ```{{code-cell}}
 x = np.ones(3)
 
 assert x.sum() == 3
+```
+
+```{{code-cell}}
+:tags: [figure]
+display_figure(x)
+```
+
+```{{code-cell}}
+:tags: [claims]
+assert x is not None
 ```
 
 {more}
@@ -48,7 +68,7 @@ Words of exercises do not count.
 
 def chapter(
     tmp_path,
-    minutes=1,
+    minutes=3,
     more="Eight words are in this paragraph of mine.",
     exercise="x = 1",
 ):
@@ -62,9 +82,11 @@ def chapter(
 def test_what_is_shown_is_counted(tmp_path):
     counts = lint.count(chapter(tmp_path))
     assert counts._replace(minutes=0) == lint.Counts(
-        words=24, cells=5, lines=2, asserts=1, minutes=0, stated=1
+        words=27, cells=7, lines=2, asserts=1, cut=0, minutes=0, stated=3
     )
-    assert counts.minutes == 24 / 150 + 2 / 10 + 0.5
+    # A formula, a figure, and a prediction with the three words of its fold.
+    wanted = (27 + 3) / 150 + 2 / 10 + 0.5 + 0.75 + 1.5
+    assert abs(counts.minutes - wanted) < 1e-9
 
 
 def test_what_is_too_long_is_named(tmp_path):
@@ -72,12 +94,18 @@ def test_what_is_too_long_is_named(tmp_path):
     cell = "\n".join(["```{code-cell}", "y = 5", *["z = y"] * 28, "```"])
     more = f"{'many ' * 91}\n\n{cell}"
     time, paragraph, long = lint.problems(chapter(tmp_path, 60, more))
-    assert time == "99: it states 60 minutes; reading it takes 4."
+    assert time == "99: it states 60 minutes; reading it takes 7."
     assert paragraph.startswith("99: a paragraph is long: many many")
     assert long == "99: a cell is long: y = 5"
     for lines, found in ((30, []), (31, ["99: a cell is long: x = 2"])):
         exercise = "\n".join(["x = 2"] * lines)
         assert lint.problems(chapter(tmp_path, exercise=exercise)) == found
+    asserts = "```{code-cell}\n" + "assert x is x\n" * 3 + "```"
+    (said,) = lint.problems(chapter(tmp_path, more=asserts))
+    assert said == "99: it shows 4 asserts."
+    wide = "```{code-cell}\ny = 1  # " + "x" * 73 + "\n```"
+    (said,) = lint.problems(chapter(tmp_path, more=wide))
+    assert said == "99: 1 lines are too wide for the book."
     path = chapter(tmp_path)
     path.write_text(f"{path.read_text()}\n{'word ' * 5000}")
     (said,) = lint.problems(path)
