@@ -23,7 +23,6 @@ import re
 
 from course import editions
 import jupytext
-import nbformat
 
 FOLDER = Path(__file__).parent / "errors"
 PAGE = Path(__file__).parents[1] / "docs" / "errors.ipynb"

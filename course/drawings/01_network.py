@@ -1,4 +1,4 @@
-"""The network that is asked: a question becomes a query, things keys, values."""
+"""The network that is asked: questions make queries, things keys and values."""
 
 from course.sheet import Sheet
 
