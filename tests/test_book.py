@@ -184,7 +184,7 @@ def test_a_download_is_the_notebook_as_committed(visit, tmp_path):
 def test_no_line_of_code_is_cut_on_a_desktop(visit):
     page = visit("index.html")
     cut = """[...document.querySelectorAll('.cell_input pre')].filter(
-        pre => pre.offsetParent && pre.scrollWidth > pre.clientWidth).length"""
+        pre => pre.checkVisibility() && pre.scrollWidth > pre.clientWidth).length"""
     for name in PAGES:
         if name.startswith("notebooks/"):
             page.goto(urljoin(page.url, f"/{name}"))

@@ -82,14 +82,30 @@ def slides_of(name):
 
 
 def source_of(name):
-    return (ROOT / f"course/source/{name}.md").read_text(encoding="utf-8")
+    """A chapter's source, and what it says about the documents."""
+    paths = [ROOT / f"course/{x}/{name}.md" for x in ("source", "errors")]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def cells_of(name):
+    """The cells of a chapter, and of its part of the page of errors."""
+    paths = ROOT / f"notebooks/{name}.ipynb", ROOT / "docs/errors.ipynb"
+    chapter, errors = (
+        json.loads(path.read_text(encoding="utf-8"))["cells"] for path in paths
+    )
+    yield from chapter
+    inside = False
+    for cell in errors:
+        if "".join(cell["source"]).startswith("## "):
+            inside = "".join(cell["source"]).startswith(f"## {name[:2]}.")
+        if inside:
+            yield cell
 
 
 def notebook_of(name):
-    """All text of a committed notebook: prose, code and outputs."""
-    path = ROOT / f"notebooks/{name}.ipynb"
+    """All text that is committed for a chapter: prose, code and outputs."""
     texts = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for cell in cells_of(name):
         texts.append("".join(cell["source"]))
         for output in cell.get("outputs", []):
             texts.append("".join(output.get("text", "")))
