@@ -3,7 +3,8 @@
 A script of `drawings` makes one `sheet = Sheet(height)` and puts boxes,
 arrows, matrices, tokens and labels on it. `python -m course.build draw`
 writes what they draw. Lengths are pixels of a card 720 wide; the origin is
-the lower left corner, and depth grows upwards.
+the lower left corner, and depth grows upwards. `NN_what_narrow.py` draws the
+same for a phone, on a card 360 wide; the book shows it there.
 
 The kinds of a box have one meaning in the whole course: a projection is blue,
 attention orange, feed-forward green, normalization and residuals grey, caches
@@ -27,7 +28,7 @@ from matplotlib.patches import (
 from matplotlib.path import Path as Curve
 from matplotlib.transforms import Bbox
 
-WIDTH = 720
+WIDTH, NARROW = 720, 360
 INK = "#1a1a1a"
 KINDS = {  # the colours of a kind: its area, its edge and its words
     "data": ("#ffffff", "#555555", INK),
@@ -47,7 +48,9 @@ STYLE = {
     "hatch.linewidth": 0.8,
     "path.simplify": False,
 }
-SMALLEST, CONTRAST, MOST_BOXES, MOST_WORDS = 8.5, 4.5, 12, 40
+CONTRAST, MOST_BOXES, MOST_WORDS = 4.5, 12, 40
+SMALLEST = {WIDTH: 8.5, NARROW: 12}  # points of a letter
+HEIGHTS = {WIDTH: (240, 440), NARROW: (200, 640)}
 
 
 @dataclass(frozen=True)
@@ -89,22 +92,22 @@ class Place:
 
 
 class Sheet:
-    """A white card, 720 pixels wide, with a thin border."""
+    """A white card with a thin border, `WIDTH` or `NARROW` pixels wide."""
 
-    def __init__(self, height):
-        self.height = height
+    def __init__(self, height, width=WIDTH):
+        self.height, self.width = height, width
         self.boxes = []  # Places that no arrow and no other label may touch
         self.frames = []  # Places around others: only their edges count
         self.labels = []  # (text artist, its box or None, colour behind it)
         self.lines = []  # Curves
         self.num_boxes = 0
         with mpl.rc_context(STYLE):
-            self.figure = Figure((WIDTH / 72, height / 72), dpi=72)
+            self.figure = Figure((width / 72, height / 72), dpi=72)
             self.axes = self.figure.add_axes((0, 0, 1, 1))
-        self.axes.set(xlim=(0, WIDTH), ylim=(0, height))
+        self.axes.set(xlim=(0, width), ylim=(0, height))
         self.axes.axis("off")
         self.figure.patch.set_alpha(0)
-        card = Place(1, 1, WIDTH - 2, height - 2)
+        card = Place(1, 1, width - 2, height - 2)
         self._round(card, "#ffffff", "#bbbbbb", zorder=0)
 
     def box(
@@ -388,8 +391,9 @@ class Sheet:
         with mpl.rc_context(STYLE):
             FigureCanvasAgg(self.figure).draw()
         found = []
-        if not 240 <= self.height <= 440:
-            found.append(f"the card is {self.height} high, not 240 to 440")
+        low, high = HEIGHTS[self.width]
+        if not low <= self.height <= high:
+            found.append(f"the card is {self.height} high, not {low} to {high}")
         if self.num_boxes > MOST_BOXES:
             found.append(f"{self.num_boxes} boxes, more than {MOST_BOXES}")
         words = [w for artist, *_ in self.labels for w in _words(artist)]
@@ -399,7 +403,7 @@ class Sheet:
         for number, (artist, box, area) in enumerate(self.labels):
             text = repr(artist.get_text())
             extent = extents[number]
-            found += _unreadable(artist, area)
+            found += _unreadable(artist, area, SMALLEST[self.width])
             found += self._misplaced(text, extent, box)
             found += [
                 f"{text} overlaps {other.get_text()!r}"
@@ -412,7 +416,7 @@ class Sheet:
 
     def _misplaced(self, text, extent, own):
         """Where a label leaves its box or the card, or touches another."""
-        room = own or Place(3, 3, WIDTH - 6, self.height - 6)
+        room = own or Place(3, 3, self.width - 6, self.height - 6)
         if not _within(extent, room.extent):
             where = "its box" if own else "the card"
             yield f"{text} leaves {where}"
@@ -487,11 +491,11 @@ def _words(artist):
     return re.findall(r"[^\W\d_]{3,}", plain)
 
 
-def _unreadable(artist, area):
+def _unreadable(artist, area, smallest):
     """Small or pale letters, and axes that the legend does not know."""
     text = artist.get_text()
-    if artist.get_fontsize() < SMALLEST:
-        yield f"{text!r} is smaller than {SMALLEST} pt"
+    if artist.get_fontsize() < smallest:
+        yield f"{text!r} is smaller than {smallest} pt"
     if contrast(artist.get_color(), area) < CONTRAST:
         yield f"{text!r} has too little contrast"
     for shape in re.findall(r"\(([^()]*,[^()]*)\)", text):

@@ -5,6 +5,7 @@
 Nothing is executed, and no page asks the network for anything.
 """
 
+import base64
 from collections import Counter
 import html
 import json
@@ -150,6 +151,34 @@ PICTURE = re.compile(
 )
 
 
+def _embedded(drawing):
+    picture = base64.b64encode(drawing.read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{picture}"
+
+
+NARROW = {  # a drawing of a chapter → the same for a phone
+    _embedded(path.with_stem(path.stem.removesuffix("_narrow"))): path
+    for path in (ROOT / "course/drawings").glob("*_narrow.svg")
+}
+
+
+def narrow_drawings(app, page, template, context, doctree):
+    """On a phone a drawing is shown in its narrow form, if it has one."""
+
+    def add(match):
+        narrow = NARROW.get(match[1])
+        if narrow is None:
+            return match[0]
+        return (
+            '<picture><source media="(max-width: 600px)" '
+            f'srcset="{_embedded(narrow)}">{match[0]}</picture>'
+        )
+
+    if "body" in context:
+        image = r'<img\b[^>]*\bsrc="(data:image/svg\+xml;base64,[^"]*)"[^>]*>'
+        context["body"] = re.sub(image, add, context["body"])
+
+
 def name_figures(app, page, template, context, doctree):
     """Each picture gets an address, made from its caption or description."""
     seen = Counter()
@@ -182,6 +211,7 @@ def name_figures(app, page, template, context, doctree):
 def setup(app):
     know_chinese_terms()
     app.connect("html-page-context", name_figures)
+    app.connect("html-page-context", narrow_drawings)
     app.connect("build-finished", show_the_viewer)
     app.connect("build-finished", show_the_explorables)
     app.connect("source-read", link_within_the_book)

@@ -152,6 +152,18 @@ def test_a_figure_opens_large_by_key_and_by_mouse(visit, name, width):
     assert dialog.is_hidden()
 
 
+@pytest.mark.parametrize("width, wide", [(390, False), (1280, True)])
+def test_a_drawing_is_narrow_on_a_phone_and_whole_when_enlarged(
+    visit, width, wide
+):
+    page = visit(CHAPTER, width)
+    image = page.locator("picture img").first
+    shown = "image => image.naturalWidth"
+    assert image.evaluate(shown) == (960 if wide else 480)  # points
+    image.click()
+    assert page.locator("dialog.large img").evaluate(shown) == 960
+
+
 def test_folded_parts_are_printed_and_folded_again(visit):
     pypdf = pytest.importorskip("pypdf")
     page = visit(CHAPTER)
@@ -164,7 +176,7 @@ def test_folded_parts_are_printed_and_folded_again(visit):
     assert "the only key like it is its own" in text  # an answer
     solution = page.locator("details.solution pre").last
     for cell in solution, page.locator(".tag_check pre").last:
-        line = cell.text_content().strip().splitlines()[-1].strip()
+        line = max(cell.text_content().splitlines(), key=len)
         assert "".join(line.split()) not in "".join(text.split())
     assert "Attention in large models" not in text, "the sidebar"
 

@@ -30,7 +30,18 @@ def test_a_drawing_is_readable_and_what_its_script_draws(script):
     assert build.drawn(script).svg() == drawn
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+NARROW = [script for script in SCRIPTS if script.stem.endswith("_narrow")]
+WIDE = [script for script in SCRIPTS if script not in NARROW]
+
+
+@pytest.mark.parametrize("script", NARROW, ids=lambda path: path.stem)
+def test_a_narrow_drawing_is_another_form_of_a_wide_one(script):
+    wide = script.with_stem(script.stem.removesuffix("_narrow"))
+    assert wide in WIDE
+    assert build.drawn(script).width < build.drawn(wide).width
+
+
+@pytest.mark.parametrize("script", WIDE, ids=lambda path: path.stem)
 def test_a_drawing_stands_in_its_chapter_with_words_for_everybody(script):
     [source] = build.sources([script.stem[:2]])
     drawings = build.DRAWING.findall(source.read_text(encoding="utf-8"))
