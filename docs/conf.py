@@ -8,6 +8,8 @@ Nothing is executed, and no page asks the network for anything.
 import base64
 from collections import Counter
 import html
+import importlib
+import inspect
 import json
 import os
 from pathlib import Path
@@ -38,6 +40,7 @@ copyright = f"{author}; text and figures CC BY 4.0, code Apache 2.0"
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
@@ -78,6 +81,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_class_signature = "separated"  # Keras's `__new__` hides that of ours
 autodoc_member_order = "bysource"
+autosummary_generate = False
 default_role = "code"
 napoleon_custom_sections = [("Call arguments", "params_style")]
 suppress_warnings = ["mystnb.unknown_mime_type"]
@@ -94,6 +98,37 @@ def link_within_the_book(app, name, lines):
     """Links to chapters and pages hold on the site of the code and here."""
     lines[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", lines[0])
     lines[0] = lines[0].replace("](../docs/", "](../")
+
+
+NAMES = re.compile(r"^@names (\S+) ?(\w*)$", re.MULTILINE)
+KERAS = "call, build, compute_output_spec, compute_output_shape, get_config, "
+KERAS += "from_config"  # what Keras describes
+
+
+def list_names(app, name, lines):
+    """The names of a module, or of one room of it: a line each, then all."""
+
+    def listed(match):
+        module, room = importlib.import_module(match[1]), match[2]
+        things = {
+            key: thing
+            for key, thing in vars(module).items()
+            if not key.startswith("_")
+            and not inspect.ismodule(thing)
+            and f"{match[1]}.{room}" in getattr(thing, "__module__", "")
+        }
+        text = f".. currentmodule:: {match[1]}\n\n.. autosummary::\n"
+        text += "   :nosignatures:\n\n"
+        text += "".join(f"   {key}\n" for key in sorted(things, key=str.lower))
+        for key in sorted(things, key=str.lower):
+            if inspect.isclass(things[key]):
+                text += f"\n.. autoclass:: {key}\n   :members:\n"
+                text += f"   :exclude-members: {KERAS}\n"
+            else:
+                text += f"\n.. autofunction:: {key}\n"
+        return f"```{{eval-rst}}\n{text}```"
+
+    lines[0] = NAMES.sub(listed, lines[0])
 
 
 def show_the_viewer(app, error):
@@ -215,5 +250,6 @@ def setup(app):
     app.connect("build-finished", show_the_viewer)
     app.connect("build-finished", show_the_explorables)
     app.connect("source-read", link_within_the_book)
+    app.connect("source-read", list_names)
     # Before Napoleon, which reads the sections of a docstring.
     app.connect("autodoc-process-docstring", show_equations, priority=400)
