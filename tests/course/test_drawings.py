@@ -145,3 +145,17 @@ def test_the_graph_of_chapters_is_what_its_script_draws():
     kept = (docs / "prerequisites.svg").read_text(encoding="utf-8")
     if f"Matplotlib v{mpl.__version__}," in kept:
         assert kept == names["svg"](sheet)
+
+
+def test_the_chart_of_figures_is_what_its_script_draws():
+    docs = build.FOLDER.parent / "docs"
+    names = build.runpy.run_path(str(docs / "figures.py"))
+    text = (docs / "figures.md").read_text("utf-8")
+    rows = list(names["read_table"](text))
+    assert len(rows) == 9 and rows[3][1:] == ("keras-hub", 1.07)
+    sheet = names["draw"](text)
+    found = [p for p in sheet.problems() if "words, more than" not in p]
+    assert found == []
+    kept = (docs / "figures.svg").read_text(encoding="utf-8")
+    if f"Matplotlib v{mpl.__version__}," in kept:
+        assert kept == sheet.svg()
