@@ -88,6 +88,15 @@ def test_the_numbers_of_the_page_on_probability_are_right():
     run(numbers, {})
 
 
+def test_the_start_page_adds_up_its_hours():
+    page = (ROOT / "docs" / "start.md").read_text("utf-8")
+    minutes = map(int, re.findall(r"^\| \d\d \[.*\| (\d+) \+ ", page, re.M))
+    minutes = list(minutes)
+    told = re.search(r"about (\d+) hours to read and all 26 .* (\d+);", page)
+    hours = [round(sum(x) / 60) for x in (minutes[:8], minutes)]
+    assert [*map(int, told.groups())] == hours
+
+
 def rows_below(title):
     """The cells of the first table below a heading of the page of figures."""
     page = (ROOT / "docs" / "figures.md").read_text("utf-8")
