@@ -44,6 +44,7 @@ OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 WORD_FILES = ("source_vocabulary.txt", "target_vocabulary.txt")
 SUBWORD_FILES = ("source_subwords.model", "target_subwords.model")
 EPOCH = "epoch_{:04}"
+BARELY_TRAINED = 10  # BLEU below which few sentences are understood
 COLUMNS = (  # of a history; the validation loss is "" but at an epoch's end
     "epoch",
     "step",
@@ -386,6 +387,22 @@ class Run:
                 "back, or name a file of pairs."
             ) from error
         return Corpus(settings, self).pairs.test
+
+    def describe(self):
+        """What it is and how good, in sentences for those who try it."""
+        settings = self.load_settings()
+        try:
+            scores = self.read_json("scores.json")
+        except RunError:
+            return f"A {settings.model} that was not scored yet."
+        bleu = scores["bleu"]["score"]
+        told = (
+            f"A {settings.model} of {scores['parameters']:,} parameters: BLEU "
+            f"{bleu:.1f} on {scores['sentences']:,} held-out sentences."
+        )
+        if bleu < BARELY_TRAINED:
+            told += " It is barely trained, so most of it will be wrong."
+        return told
 
     def trained_sources(self):
         """The set of sources that it and the run before it were trained on.

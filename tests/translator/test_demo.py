@@ -11,7 +11,13 @@ import time
 
 from browsing import visits
 from d2l_attention.translator import load_translator
-from d2l_attention.translator.commands.demo import LONGEST, main, make_app
+from d2l_attention.translator.commands.demo import (
+    LONGEST,
+    about,
+    main,
+    make_app,
+)
+from d2l_attention.translator.run import Run
 import psutil
 import pytest
 import requests
@@ -71,11 +77,7 @@ def test_one_types_and_sees_the_translation_and_its_map(
         inside = page.frame_locator("#map")
         inside.locator("#map").wait_for()
         shown = inside.locator(".tokens bdi").all_inner_texts()
-        assert shown == [
-            *expected.split(),
-            "[end]",
-            *"the red cup xyzzy .".split(),
-        ]
+        assert shown == [*expected.split(), *"the red cup xyzzy .".split()]
         wide = "() => document.documentElement.scrollWidth"
         assert page.evaluate(wide) <= 390
         high = inside.locator("html").evaluate("x => x.scrollHeight")
@@ -83,6 +85,51 @@ def test_one_types_and_sees_the_translation_and_its_map(
         assert 0 <= frame - high < 40  # no bar of its own, no empty half
         found = axe_playwright.Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_page_says_what_the_run_is_and_tries_a_sentence(
+    finished, translator, browser
+):
+    run = Run(finished)
+    told = about(run)
+    sources = [source for source, _ in run.held_out_pairs()]
+    assert len(told["examples"]) == len({*told["examples"]}) == 3
+    assert {*told["examples"]} <= {*sources}
+    scores = run.read_json("scores.json")
+    assert f"BLEU {scores['bleu']['score']:.1f} on 40 held" in told["run"]
+    first, second, _ = told["examples"]
+    with serving(translator, about=told) as address:
+        with closing(browser.new_page()) as page:
+            page.goto(address)
+            page.wait_for_selector("#found:not([hidden])")
+            assert page.inner_text("#about") == told["run"]
+            assert page.input_value("#text") == first
+            page.click(f"text={second}")
+            page.wait_for_function(
+                "text => document.querySelector('#translation').value == text",
+                arg=translator.translate([second])[0],
+            )
+            page.keyboard.type("the cup")  # in place of the example
+            assert page.input_value("#text") == "the cup"
+
+
+@pytest.mark.parametrize(("bleu", "is_told"), [(9.9, True), (10.0, False)])
+def test_a_run_that_is_barely_trained_is_told(bleu, is_told, finished):
+    class Scored(Run):
+        def read_json(self, name):
+            found = super().read_json(name)
+            if name == "scores.json":
+                found["bleu"]["score"] = bleu
+            return found
+
+    assert ("barely trained" in Scored(finished).describe()) == is_told
+
+
+def test_a_run_without_scores_says_so(finished, tmp_path):
+    (tmp_path / "settings.json").write_bytes(
+        (finished / "settings.json").read_bytes()
+    )
+    assert Run(tmp_path).describe().endswith("was not scored yet.")
 
 
 def test_what_cannot_be_translated_is_told_and_the_next_one_works(

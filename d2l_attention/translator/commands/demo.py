@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 
+from d2l_attention.datasets import END, DataError
 from d2l_attention.heatmaps import view_attention
 from d2l_attention.translator.commands import (
     add_search_options,
@@ -21,6 +22,7 @@ from d2l_attention.translator.settings import at_least
 PAGE = Path(__file__).with_name("demo_page")
 HOSTS = ["127.0.0.1", "localhost"]
 LONGEST = 20_000  # bytes of a request
+EXAMPLES = 3  # sentences that the page offers
 
 
 @errors_in_a_line
@@ -51,7 +53,8 @@ def main(arguments):
         )
         return 2
     find_devices()
-    translator, what = Run(options.run).load()
+    run = Run(options.run)
+    translator, what = run.load()
     try:
         listening = socket.create_server(("127.0.0.1", options.port))
     except OSError as error:
@@ -59,7 +62,7 @@ def main(arguments):
             f"Port {options.port} cannot be used: {error.strerror}. Name "
             "another one, as in --port 8001."
         ) from error
-    app = make_app(translator, **search)
+    app = make_app(translator, **search, about=about(run))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     print(
         f"http://127.0.0.1:{listening.getsockname()[1]}/ translates with "
@@ -71,9 +74,20 @@ def main(arguments):
     return 0
 
 
-def make_app(translator, beam=1, length_penalty=1.0):
+def about(run):
+    """What the page says of a run, and three sentences to try."""
+    try:
+        pairs = run.held_out_pairs()
+    except DataError:  # its corpus is gone
+        pairs = []
+    examples = list(dict.fromkeys(source for source, _ in pairs))[:EXAMPLES]
+    return {"run": run.describe(), "examples": examples}
+
+
+def make_app(translator, beam=1, length_penalty=1.0, about=None):
     """The web application: a page, translations and maps.
 
+        GET  /about      →  {"run": sentences, "examples": [text, …]}
         POST /translate  {"text": …}  →  {"translation": …, "unknown": […]}
         GET  /map?text=…&translation=…  →  a page of `view_attention`
 
@@ -107,10 +121,15 @@ def make_app(translator, beam=1, length_penalty=1.0):
     def draw(text, translation):
         with one_at_a_time:
             weights, source, target = translator.attention(text, translation)
+        if target[-1] == END:  # no word that the reader sees
+            weights, target = weights[:-1], target[:-1]
         view = view_attention(
             weights[None, None], query_tokens=target, key_tokens=source
         )
         return view.to_html()
+
+    async def describe(request):
+        return JSONResponse(about or {"run": "", "examples": []})
 
     async def translate(request):
         try:
@@ -136,6 +155,7 @@ def make_app(translator, beam=1, length_penalty=1.0):
 
     return Starlette(
         routes=[
+            Route("/about", describe),
             Route("/translate", translate, methods=["POST"]),
             Route("/map", show_map),
             Mount("/", StaticFiles(directory=PAGE, html=True)),

@@ -2,7 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 const form = document.querySelector("form");
-const button = document.querySelector("button");
+const button = document.querySelector("form button");
 let asked = 0; // only the last answer is shown
 
 async function translate(text) {
@@ -49,6 +49,29 @@ form.addEventListener("submit", async (event) => {
     if (number === asked) busy(false);
   }
 });
+
+// What the run is, and sentences of it. The first is translated at once,
+// unless somebody has begun to type.
+async function offer() {
+  const { run, examples } = await (await fetch("about")).json();
+  $("about").textContent = run;
+  $("examples").hidden = !examples.length;
+  const translateIt = (text) => {
+    $("text").value = text;
+    $("text").select();
+    form.requestSubmit();
+  };
+  for (const text of examples) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "example", dir: "auto" });
+    button.textContent = text;
+    button.addEventListener("click", () => translateIt(text));
+    $("examples").append(" ", button);
+  }
+  if (examples.length && !$("text").value) translateIt(examples[0]);
+}
+
+offer();
 
 $("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.isComposing) {
