@@ -87,7 +87,6 @@ def published():
     cells = [editions.prose(OPENING)]
     for source in sources():
         chapter = editions.target(source)
-        title = chapter.stem[:2]
         taught = (source.parents[1] / "source" / source.name).read_text("utf-8")
         title = re.search(r"^# (.+)$", taught, re.MULTILINE)[1]
         link = f"[The chapter](../notebooks/{chapter.name})"

@@ -58,6 +58,15 @@ def test_a_stub_is_told_that_it_returned_nothing(chapter, exercise):
         check(exercise, names)
 
 
+@each_exercise
+def test_the_check_that_a_reader_runs_is_that_of_the_source(chapter, exercise):
+    """Its lines are indented, which a text of several lines would notice."""
+    block = ast.parse(exercise.check).body[-1]
+    assert isinstance(block, ast.With)
+    checks = ast.parse("\n\n".join(exercise.checks))
+    assert [*map(ast.dump, block.body)] == [*map(ast.dump, checks.body)]
+
+
 def hasten(monkeypatch, seconds):
     """Give answers less time than a reader's have."""
     monkeypatch.setattr(notebook, "time_limit", lambda _: time_limit(seconds))
