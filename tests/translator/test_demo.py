@@ -105,10 +105,8 @@ def test_the_page_says_what_the_run_is_and_tries_a_sentence(
             assert page.inner_text("#about") == told["run"]
             assert page.input_value("#text") == first
             page.click(f"text={second}")
-            page.wait_for_function(
-                "text => document.querySelector('#translation').value == text",
-                arg=translator.translate([second])[0],
-            )
+            (translation,) = translator.translate([second])
+            page.locator("#translation", has_text=translation).wait_for()
             page.keyboard.type("the cup")  # in place of the example
             assert page.input_value("#text") == "the cup"
 
@@ -139,7 +137,7 @@ def test_what_cannot_be_translated_is_told_and_the_next_one_works(
         page.goto(address)
         page.fill("#text", "cup " * 9)
         page.click("button")
-        page.wait_for_function("document.querySelector('#error').textContent")
+        page.wait_for_selector("#error:not(:empty)")
         assert "1 to 8 tokens. Received 9" in page.inner_text("#error")
         assert page.locator("#found").is_hidden()
         page.fill("#text", "the red cup")
@@ -155,7 +153,7 @@ def test_a_server_that_is_gone_is_told(translator, browser):
             page.goto(address)
         page.fill("#text", "the red cup")
         page.click("button")
-        page.wait_for_function("document.querySelector('#error').textContent")
+        page.wait_for_selector("#error:not(:empty)")
         assert "Is the command still running?" in page.inner_text("#error")
 
 
