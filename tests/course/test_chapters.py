@@ -32,11 +32,15 @@ def test_it_opens_with_what_a_reader_must_know(source):
     opening, setup, *_ = cells_of(source)
     assert opening.source.startswith(f"# {source.name[:2]}. ")
     assert lint.STATED.search(opening.source)
+    assert re.search(r"[Mm]irrors\b", text_of(source))
     assert tags(setup) == {"setup"}
 
 
 def test_a_drawing_stands_on_the_first_screens(source):
-    first = [cell.source for cell in cells_of(source)[:9]]
+    small = {"claims", "predict"}  # a line of JupyterLab, a card
+    cells = [x for x in cells_of(source) if not tags(x) & small]
+    # A card parts the text around it, so there is a cell more than six.
+    first = [cell.source for cell in cells[:7]]
     assert build.DRAWING.search("\n".join(first))
 
 
@@ -44,7 +48,7 @@ def test_it_ends_as_all_chapters_do(source):
     headings = re.findall(r"^## .*$", text_of(source), re.MULTILINE)
     assert headings[-len(ENDING) :] == ENDING
     further = text_of(source).split("## Further reading")[1].split("## Next")[0]
-    assert 3 <= further.count("](http") <= 7
+    assert 3 <= len(re.findall(r"\n- \[(?!What the docum)", further)) <= 6
 
 
 def test_a_prediction_is_a_card_with_a_folded_answer(source):
@@ -97,6 +101,36 @@ def test_the_documents_are_argued_with_on_their_own_page(source):
     title = re.search(r"^# (.*)$", text_of(source), re.MULTILINE)[1]
     slug = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
     assert {*links} == {slug}
+    told = re.search(r"and what holds: (\d+) points?,", "".join(prose))
+    assert int(told[1]) == len(entries(source))
+
+
+def entries(source):
+    """What a chapter's part of the page of errors is made of."""
+    path = build.errors_page.FOLDER / source.name
+    prose = [x for x in cells_of(path) if x.cell_type == "markdown"]
+    return [build.errors_page.fields(x.source, path.name) for x in prose]
+
+
+def test_what_the_documents_say_is_told_apart_by_a_cell(source):
+    """Or by a section of a chapter, which the test names."""
+    cells = cells_of(build.errors_page.FOLDER / source.name)
+    for entry, after in zip(cells, [*cells[1:], None], strict=True):
+        if entry.cell_type == "code":
+            continue
+        if after is None or after.cell_type != "code":
+            test = build.errors_page.fields(entry.source, "")["Test"]
+            named = re.findall(
+                r"section \*(.+?)\*[^\[]*\[[^\]]*\]\(\S*/(\w+)\.ipynb\)", test
+            )
+            assert named, test
+            for section, name in named:
+                chapter = build.FOLDER / "source" / f"{name}.md"
+                assert re.search(
+                    rf"^##+ {re.escape(section)}$",
+                    chapter.read_text("utf-8"),
+                    re.MULTILINE,
+                ), section
 
 
 def test_figures_have_captions_and_their_code_is_folded(source):

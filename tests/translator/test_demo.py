@@ -205,6 +205,12 @@ def test_it_searches_as_the_command_was_told():
         }
 
 
+def test_a_translation_of_no_word_has_a_map(address):
+    asked = {"text": "the red cup", "translation": ""}
+    page = requests.get(f"{address}map", params=asked, timeout=60)
+    assert page.status_code == 200 and "[end]" in page.text
+
+
 def test_a_text_is_never_markup(address):
     text = "<script>alert(1)</script>"
     asked = {"text": text, "translation": text}

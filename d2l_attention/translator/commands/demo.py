@@ -121,7 +121,7 @@ def make_app(translator, beam=1, length_penalty=1.0, about=None):
     def draw(text, translation):
         with one_at_a_time:
             weights, source, target = translator.attention(text, translation)
-        if target[-1] == END:  # no word that the reader sees
+        if target[-1] == END and target[1:]:  # no word that the reader sees
             weights, target = weights[:-1], target[:-1]
         view = view_attention(
             weights[None, None], query_tokens=target, key_tokens=source
