@@ -188,27 +188,26 @@ def _names(tokens, size):
 
 
 def _pixels(data):
-    """Pixels of the frame in a notebook, as the page's style lays it out.
+    """Pixels of the frame in a notebook of about 1000 pixels.
 
     A page that turns out higher scrolls within its frame.
     """
     layer, view = data["layers"][data["first"]["layer"]], data["first"]["view"]
     queries, keys = layer["queries"], layer["keys"]
     if view == "overview":
-        height = 210 + 80 * len(data["layers"])
-    elif view == "lines":
-        height = 280 + 22 * max(len(queries), len(keys))
-    else:
-        label = 7 * min(14, max(map(len, keys)))
-        lists = sum(_pixels_of_list(tokens) for tokens in (queries, keys))
-        height = 340 + 28 * len(queries) + label + lists
-    return min(900, height)
+        return min(900, 130 + 80 * len(data["layers"]))
+    if view == "lines":
+        return min(900, 200 + 22 * max(len(queries), len(keys)))
+    cell = min(48, 480 / len(keys), 620 / len(queries))
+    cells = cell * len(queries) + 7 * min(14, max(map(len, keys))) + 30
+    readout = 180 + _pixels_of_list(queries) + _pixels_of_list(keys)
+    return min(900, 80 + round(max(cells, readout)))
 
 
 def _pixels_of_list(tokens):
-    """Pixels of a list of tokens that is about 900 pixels wide."""
-    width = sum(8 * min(20, len(token)) + 14 for token in tokens)
-    return min(126, 24 * -(-width // 900))
+    """Pixels of a list of tokens that is 320 pixels wide."""
+    width = sum(9 * min(20, len(token)) + 12 for token in tokens)
+    return min(144, 27 * -(-width // 320))
 
 
 _VIEWS = ("overview", "map", "lines")

@@ -15,7 +15,7 @@ PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True}
 
 
 def reads(weight):
-    return f"weight {weight:.4f}"
+    return f": {weight:.4f}"
 
 
 def viridis(share):
@@ -34,18 +34,17 @@ def test_a_cell_and_a_token_are_read_under_the_mouse(open_view):
     page, weights = viewer.page, MAPS["block_0"][0, 0]
     page.mouse.move(*viewer.cell(1, 2))
     assert viewer.status().startswith(
-        f"query 1 chat to key 2 cat: {reads(weights[1, 2])}"
-    )
-    best = weights[1].argmax()
-    assert viewer.status().endswith(
-        f"key {best} {KEYS[best]} {weights[1, best]:.4f}"
+        f"chat (1) looks at cat (2){reads(weights[1, 2])}"
     )
     page.hover("#keys bdi:nth-child(2)")
-    assert viewer.status().startswith(
-        f"query 1 chat to key 1 black: {reads(weights[1, 1])}"
+    best = weights[1].argmax()
+    assert best != 1
+    assert viewer.status() == (
+        f"chat (1) looks at black (1): {weights[1, 1]:.4f} "
+        f"and most at {KEYS[best]} ({best}): {weights[1, best]:.4f}"
     )
     page.hover("#queries bdi:nth-child(1)")
-    assert viewer.status().startswith("query 0 le to key 1 black")
+    assert viewer.status().startswith("le (0) looks at black (1)")
     most = max(weights.max() for weights in MAPS.values())
     for t, s in np.ndindex(2, 3):
         level = int(255 * weights[t, s] / most + 0.5)
@@ -57,6 +56,8 @@ def test_the_keyboard_reads_every_cell_and_changes_the_head(open_view):
     viewer = open_view(view_attention(MAPS, **TOKENS))
     page, weights = viewer.page, MAPS["block_0"][0]
     page.focus("#map")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Home")
     for key, (head, t, s) in {
         "ArrowRight": (0, 0, 1),
         "ArrowDown": (0, 1, 1),
@@ -69,7 +70,7 @@ def test_the_keyboard_reads_every_cell_and_changes_the_head(open_view):
     }.items():
         page.keyboard.press(key)
         assert viewer.status().startswith(
-            f"query {t} {QUERIES[t]} to key {s} {KEYS[s]}: "
+            f"{QUERIES[t]} ({t}) looks at {KEYS[s]} ({s})"
             f"{reads(weights[head, t, s])}"
         ), key
     page.keyboard.press("PageDown")
@@ -87,39 +88,39 @@ def test_a_click_or_the_space_bar_holds_the_cell(open_view):
     page.mouse.move(*viewer.cell(1, 1))
     page.mouse.click(*viewer.cell(1, 1))
     page.mouse.move(*viewer.cell(0, 2))
-    assert viewer.status().startswith("query 1 chat to key 1 black")
-    assert "(held)" in viewer.status()
+    assert viewer.status().startswith("chat (1) looks at black (1)")
+    assert ", held" in viewer.status()
     page.mouse.click(*viewer.cell(0, 2))
-    assert "(held)" not in viewer.status()
+    assert ", held" not in viewer.status()
     page.mouse.move(*viewer.cell(0, 0))
-    assert viewer.status().startswith("query 0 le to key 0 the")
+    assert viewer.status().startswith("le (0) looks at the (0)")
     page.focus("#map")
     page.keyboard.press("Space")
     page.mouse.move(*viewer.cell(1, 2))
-    assert viewer.status().startswith("query 0 le to key 0 the")
+    assert viewer.status().startswith("le (0) looks at the (0)")
     page.keyboard.press("ArrowRight")
-    assert viewer.status().startswith("query 0 le to key 1 black")
+    assert viewer.status().startswith("le (0) looks at black (1)")
     page.keyboard.press("Escape")
     page.mouse.move(*viewer.cell(1, 2))
-    assert viewer.status().startswith("query 1 chat to key 2 cat")
+    assert viewer.status().startswith("chat (1) looks at cat (2)")
 
 
 def test_a_tap_holds_the_cell_and_a_drag_moves_it(open_view):
     viewer = open_view(view_attention(MAPS, **TOKENS), **PHONE)
     page = viewer.page
     page.touchscreen.tap(*viewer.cell(1, 2))
-    assert viewer.status().startswith("query 1 chat to key 2 cat")
-    assert "(held)" in viewer.status()
+    assert viewer.status().startswith("chat (1) looks at cat (2)")
+    assert ", held" in viewer.status()
     page.touchscreen.tap(*viewer.cell(0, 1))
-    assert viewer.status().startswith("query 0 le to key 1 black")
-    assert "(held)" in viewer.status()
+    assert viewer.status().startswith("le (0) looks at black (1)")
+    assert ", held" in viewer.status()
     page.touchscreen.tap(*viewer.cell(0, 1))
-    assert "(held)" not in viewer.status()
+    assert ", held" not in viewer.status()
     page.tap("#keys bdi:nth-child(1)")
-    assert viewer.status().startswith("query 0 le to key 0 the")
+    assert viewer.status().startswith("le (0) looks at the (0)")
     drag_finger(page, viewer.cell(0, 0), viewer.cell(1, 2))
-    assert viewer.status().startswith("query 1 chat to key 2 cat")
-    assert "(held)" not in viewer.status()
+    assert viewer.status().startswith("chat (1) looks at cat (2)")
+    assert ", held" not in viewer.status()
 
 
 def drag_finger(page, start, end):
@@ -149,7 +150,8 @@ def test_layer_head_and_scale_are_picked(open_view):
     page.select_option("#layer", label="block_1")
     page.select_option("#head", label="1")
     weights = MAPS["block_1"][0, 1]
-    assert reads(weights[0, 0]) in viewer.status()
+    t, s = page.evaluate("[state.query, state.key]")
+    assert reads(weights[t, s]) in viewer.status()
     assert float(page.inner_text("#most")) == pytest.approx(most, rel=1e-2)
     page.select_option("#reference", "map")
     top = weights.max()
@@ -180,6 +182,8 @@ def test_every_control_of_the_toolbar_works_by_touch(open_view):
     }.items():
         page.tap(f"[data-view={view}]")
         assert page.is_visible(shown), view
+    assert page.is_hidden("#scale")
+    page.tap("#more")
     # A tap opens the phone's own list, whose choice is a change.
     for control, choice in {
         "#layer": {"label": "wide"},
@@ -245,13 +249,10 @@ def test_the_map_is_zoomed_by_buttons_keys_and_wheel(open_view):
     for _ in range(20):
         page.keyboard.press("+")
     assert cell() == 64 and page.is_disabled("#larger")
-    for _ in range(4):
-        page.keyboard.press("PageUp")
-        page.keyboard.press("ArrowDown")
-    for _ in range(30):
+    for _ in range(34 - page.evaluate("state.query")):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("End")
-    assert viewer.status().startswith("query 34 34 to key 99 99")
+    assert viewer.status().startswith("34 looks at 99")
     box = page.locator("#map").bounding_box()
     x, y = viewer.cell(34, 99)
     assert box["x"] < x < box["x"] + box["width"], "the window follows"
@@ -270,15 +271,17 @@ def test_the_map_is_zoomed_by_buttons_keys_and_wheel(open_view):
     # Sideways the map grows to the right as long as all of it fits.
     assert abs(viewer.cell(20, 30)[1] - before[1]) < cell()
     page.mouse.move(*viewer.cell(20, 30))
-    assert viewer.status().startswith("query 20 20 to key 30 30")
-    assert reads(weights[0, 20, 30])[:11] in viewer.status()
+    assert viewer.status().startswith("20 looks at 30")
+    assert reads(weights[0, 20, 30])[:6] in viewer.status()
 
 
 def test_a_zoomed_map_is_dragged(open_view):
     for options in ({}, PHONE):
         viewer = open_view(view_attention(causal(100)), **options)
         page = viewer.page
-        for _ in range(7):
+        if options:
+            page.click("#more")
+        for _ in range(5):
             page.click("#larger")
         start, end = viewer.cell(4, 3), viewer.cell(1, 2)
         if options:
@@ -289,7 +292,7 @@ def test_a_zoomed_map_is_dragged(open_view):
             page.mouse.move(*end)
             page.mouse.up()
         np.testing.assert_allclose(viewer.cell(4, 3), end, atol=1)
-        assert "(held)" not in viewer.status()
+        assert ", held" not in viewer.status()
 
 
 def test_keys_from_right_to_left_and_hidden_cells(open_view):
@@ -300,10 +303,12 @@ def test_keys_from_right_to_left_and_hidden_cells(open_view):
     )
     page = viewer.page
     page.focus("#map")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Home")
     page.keyboard.press("ArrowLeft")
-    assert viewer.status().startswith("query 0 le to key 1 שתיים")
+    assert viewer.status().startswith("le (0) looks at שתיים (1)")
     page.keyboard.press("End")
-    assert "key 2 שלוש: no weight (masked)" in viewer.status()
+    assert viewer.status().startswith("le (0) may not look at שלוש (2)")
     assert viewer.cell(0, 2)[0] < viewer.cell(0, 0)[0]
     shades = {
         viewer.colour(0, 2, beside) for beside in np.linspace(-0.2, 0.2, 25)
@@ -311,7 +316,8 @@ def test_keys_from_right_to_left_and_hidden_cells(open_view):
     assert len(shades) > 1, "hatched"
     assert all(max(shade) - min(shade) < 9 for shade in shades), "in grey"
     first = page.locator("#keys bdi").first.bounding_box()
-    assert first["x"] + first["width"] < 300, "beside the map's start"
+    readout = page.locator("#readout").bounding_box()
+    assert first["x"] + first["width"] < readout["x"] + 300
 
 
 def test_a_map_drawn_too_early_fits_its_room_later(open_view):

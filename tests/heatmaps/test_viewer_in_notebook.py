@@ -35,9 +35,10 @@ def test_in_a_notebook_turned_into_a_page(open_view):
     frame.wait_for_selector("main[aria-busy=false]")
     frame.focus("#map")
     page.keyboard.press("ArrowDown")
+    page.keyboard.press("Home")
     found = " ".join(frame.inner_text("#status").split())
-    weight = f"weight {weights[0, 1, 0]:.4f}"
-    assert found.startswith(f"query 1 chat to key 0 the: {weight}")
+    weight = f"{weights[0, 1, 0]:.4f}"
+    assert found.startswith(f"chat (1) looks at the (0): {weight}")
     with page.expect_download() as started:
         frame.click("#png")
     assert started.value.suggested_filename.endswith(".png")

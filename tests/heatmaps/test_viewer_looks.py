@@ -71,6 +71,7 @@ def test_labels_and_cells_are_seen_in_every_theme(open_view, look):
     cells = np.reshape(colours["cells"], (-1, 4))[:, :3]
     assert len(np.unique(cells, axis=0)) > 40, "cells keep their colours"
     assert contrast(rgb(colours["theme"]["hatch"]), paper) > 2.5
+    page.click("#ask")
     for text in ("#precision", "#status", "#toolbar label", "#tokens h2"):
         style = page.evaluate(
             f"getComputedStyle(document.querySelector('{text}')).color"
@@ -110,6 +111,31 @@ def test_the_page_is_as_wide_as_the_screen(open_view, options, view):
             if control.is_visible() and control.bounding_box()["height"] < 40
         ]
         assert not small
+
+
+@pytest.mark.parametrize("width", [899, 900])
+def test_the_readout_stands_at_the_right_of_wide_maps(open_view, width):
+    size = {"width": width, "height": 800}
+    page = open_view(view_of(), viewport=size).page
+    shown = page.locator("#map").bounding_box()
+    readout = page.locator("#readout").bounding_box()
+    right, below = (
+        readout[axis] >= shown[axis] + shown[side]
+        for axis, side in (("x", "width"), ("y", "height"))
+    )
+    assert (right, below) == ((True, False) if width == 900 else (False, True))
+
+
+def test_help_and_rare_controls_open_on_demand(open_view):
+    page = open_view(view_of(), **PHONE).page
+    for control, folded in {"#more": "#csv", "#ask": "#precision"}.items():
+        for is_open in (False, True, False):
+            assert page.is_visible(folded) is is_open
+            state = page.get_attribute(control, "aria-expanded")
+            assert state == str(is_open).lower()
+            page.tap(control)
+    page = open_view(view_of()).page
+    assert page.is_hidden("#more") and page.is_visible("#csv")
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -225,6 +251,7 @@ def test_a_key_is_answered_at_once_at_512_tokens(open_view):
     took = viewer.page.evaluate(
         """async () => {
             const took = [];
+            Object.assign(state, {query: 0, key: 0});
             for (const key of [...Array(9).fill("ArrowDown"),
                     ...Array(9).fill("ArrowRight"), "Enter", "End",
                     ...Array(3).fill("PageDown")]) {
@@ -240,6 +267,6 @@ def test_a_key_is_answered_at_once_at_512_tokens(open_view):
     print(f"median {statistics.median(took):.0f} ms, most {max(took):.0f} ms")
     moves, heads = took[:-3], took[-3:]
     assert statistics.median(moves) < 200 and statistics.median(heads) < 200
-    assert "query 9 t9 to key 511 t511" in viewer.status()
-    shown = float(viewer.status().split("weight ")[1].split()[0].rstrip("l"))
+    assert "t9 (9) looks at t511 (511)" in viewer.status()
+    shown = float(viewer.status().split(": ")[1].split()[0])
     assert shown == pytest.approx(weights[3, 9, 511], abs=1e-3)

@@ -17,7 +17,7 @@ PHONE = {
 
 
 def reads(weight):
-    return f"weight {weight:.4f}"
+    return f": {weight:.4f}"
 
 
 def test_the_overview_shows_all_heads_and_opens_one(open_view):
@@ -38,7 +38,8 @@ def test_the_overview_shows_all_heads_and_opens_one(open_view):
     assert page.get_attribute("[data-view=map]", "aria-pressed") == "true"
     assert page.locator("#layer option:checked").inner_text() == "block_7"
     assert page.locator("#head option:checked").inner_text() == "3"
-    assert reads(maps["block_7"][3, 0, 0]) in viewer.status()
+    opened = maps["block_7"][3] * (1 - np.eye(5))
+    assert reads(opened.max()) in viewer.status()
     viewer.asserts_innocence()
 
 
@@ -97,7 +98,7 @@ def test_the_focused_thumbnail_is_seen_whole_on_a_phone(open_view):
 def test_the_overview_opens_at_a_tap(open_view):
     viewer = open_view(view_attention(MAPS, view="overview"), **PHONE)
     viewer.page.get_by_role("gridcell", name="block_1, head 1,").tap()
-    assert reads(MAPS["block_1"][0, 1, 0, 0]) in viewer.status()
+    assert reads(MAPS["block_1"][0, 1].max()) in viewer.status()
 
 
 def lines_drawn(page):
@@ -146,7 +147,7 @@ def test_a_token_shows_only_its_lines_with_numbers(open_view):
     assert page.evaluate("lines.found.every(link => link.t === 1)")
     head, key = np.unravel_index(weights[:, 1].argmax(), (2, 3))
     assert viewer.status().startswith(
-        f"query 1 chat: head {head} to key {key} {KEYS[key]} {max(largest)}"
+        f"chat (1) looks at {KEYS[key]} ({key}): {max(largest)} in head {head}"
     )
     page.mouse.move(600, 900)
     assert numbers("to") == ["", "", ""]
@@ -155,7 +156,7 @@ def test_a_token_shows_only_its_lines_with_numbers(open_view):
     assert numbers("to") == largest
     page.keyboard.press("ArrowRight")
     assert numbers("from") == [f"{w:.4f}" for w in weights[:, :, 1].max(0)]
-    assert viewer.status().startswith("key 1 black: head")
+    assert viewer.status().startswith("black (1) is looked at by ")
     page.keyboard.press("Enter")
     page.hover("#from button:nth-child(1)")
     page.mouse.move(600, 900)
@@ -228,12 +229,36 @@ def test_many_lines_are_thinned_and_the_page_says_so(open_view):
 def test_the_first_view_layer_and_head_are_as_asked(open_view):
     asked = {"layer": "block_1", "head": 1}
     viewer = open_view(view_attention(MAPS, **asked))
-    assert reads(MAPS["block_1"][0, 1, 0, 0]) in viewer.status()
+    assert reads(MAPS["block_1"][0, 1].max()) in viewer.status()
     page = open_view(view_attention(MAPS, **asked, view="lines")).page
     assert page.evaluate("[...lines.heads]") == [1]
     page = open_view(view_attention(MAPS, view="overview")).page
     assert page.locator("#overview").is_visible()
     assert page.locator("#map-view").is_hidden()
+
+
+def test_a_map_opens_on_its_largest_weight_off_the_diagonal(open_view):
+    weights = np.eye(5) * 0.7
+    weights[3, 1] = 0.3
+    viewer = open_view(view_attention(weights[None]))
+    assert viewer.status() == "3 looks at 1: 0.3000 and most at 3: 0.7000"
+    cross = np.array([[[0.1, 0.2, 0.7], [0.05, 0.9, 0.05]]])
+    viewer = open_view(view_attention(cross))
+    assert viewer.status() == "1 looks at 1: 0.9000"
+    viewer = open_view(view_attention(np.ones((1, 1, 1))))
+    assert viewer.status() == "0 looks at 0: 1.0000"
+
+
+def test_forbidden_cells_of_a_thumbnail_are_one_grey(open_view):
+    mask = np.tri(7, dtype=bool)
+    view = view_attention(np.tri(7)[None] / 7, mask=mask, view="overview")
+    page = open_view(view).page
+    colours = page.locator("#grid canvas").evaluate(
+        "c => [...c.getContext('2d').getImageData(0, 0, 7, 7).data]"
+    )
+    colours = np.reshape(colours, (7, 7, 4))
+    grey = np.unique(colours[~mask], axis=0)
+    assert len(grey) == 1 and len(set(grey[0, :3])) == 1
 
 
 def test_only_the_chosen_sentence_is_shown(open_view):
@@ -245,11 +270,12 @@ def test_only_the_chosen_sentence_is_shown(open_view):
     name = page.get_attribute("#map", "aria-label")
     assert name == "Heatmap of 4 queries by 3 keys, encoder"
     page.focus("#map")
-    page.keyboard.press("End")
+    for _ in range(4):
+        page.keyboard.press("ArrowUp")
     page.keyboard.press("Home")
     assert reads(weights[0, 0, 4]) in viewer.status()
     best = 4 + weights[0, 0, 4:].argmax()
-    assert f"key {best} {best} {weights[0, 0, best]:.4f}" in viewer.status()
+    assert f"at {best}: {weights[0, 0, best]:.4f}" in viewer.status()
     assert page.locator("#keys bdi").all_inner_texts() == ["4", "5", "6"]
     page.select_option("#layer", label="short")
     assert page.is_disabled("#part")

@@ -56,24 +56,22 @@ function placeOf(layer, s) {
   return layer.backward ? to - 1 - s : s - from;
 }
 
+const FORBIDDEN = [200, 200, 200];
+
 // A canvas with one pixel for each block of cells, which shows its largest
-// weight, so that no spike is lost. Forbidden cells are chequered where they
-// are too small to be hatched.
-function pictureOf(layer, head, block, chequered) {
+// weight, so that no spike is lost. Forbidden cells are grey where they are too
+// small to be hatched.
+function pictureOf(layer, head, block, isSmall) {
   const [top, bottom] = rowsOf(layer), [from, to] = columnsOf(layer);
   const canvas = document.createElement("canvas");
   canvas.width = Math.ceil((to - from) / block);
   canvas.height = Math.ceil((bottom - top) / block);
   const pixels = new ImageData(canvas.width, canvas.height);
   const shares = largestShares(layer, head, block, canvas);
-  for (let i = 0, at = 0; i < canvas.height; i++) {
-    for (let j = 0; j < canvas.width; j++, at++) {
-      const share = shares[at];
-      const grey = chequered && (i + j) % 2 ? 170 : 255;
-      const [red, green, blue] = share < 0 ? [grey, grey, grey] : colourAt(share);
-      pixels.data.set([red, green, blue, share < 0 && !chequered ? 0 : 255], 4 * at);
-    }
-  }
+  shares.forEach((share, at) => {
+    const [red, green, blue] = share < 0 ? FORBIDDEN : colourAt(share);
+    pixels.data.set([red, green, blue, share < 0 && !isSmall ? 0 : 255], 4 * at);
+  });
   canvas.getContext("2d").putImageData(pixels, 0, 0);
   return canvas;
 }

@@ -117,6 +117,17 @@ function largestOf(layer, head, t) {
   return best;
 }
 
+// The cell with the largest weight; a token's weight for itself says little.
+function largestOffDiagonal(layer, head) {
+  const S = layer.keys.length, isSquare = layer.queries.length === S;
+  let found = {query: 0, key: 0}, most = -1;
+  weightsOf(layer, head).forEach((w, i) => {
+    const query = Math.floor(i / S), key = i % S;
+    if (w > most && !(isSquare && query === key)) [found, most] = [{query, key}, w];
+  });
+  return found;
+}
+
 function largestOfMap(layer, head) {
   const [from, to] = rowsOf(layer);
   let most = 0;

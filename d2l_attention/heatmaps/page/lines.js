@@ -156,14 +156,14 @@ function tellLinks() {
 }
 
 function wordsOfLinks(layer, active, found) {
-  if (!active) return ["Hover or choose a token to see only its lines, with the largest weight of the shown heads as a number."];
-  const [name, tokens] = active.side === "from" ? ["query", layer.queries] : ["key", layer.keys];
+  if (!active) return ["Hover or choose a token to see only its lines."];
+  const isQuery = active.side === "from";
+  const [tokens, others] = isQuery ? [layer.queries, layer.keys] : [layer.keys, layer.queries];
   const words = found.slice(-NUMBERS).reverse().flatMap(({t, s, head}, i) => [
-    i ? "; " : ": ", `head ${nameOfHead(layer, head)} `,
-    ...(active.side === "from" ? [`to key ${s} `, bdi(layer.keys[s], 40)] : [`from query ${t} `, bdi(layer.queries[t], 40)]),
-    ` ${weightInWords(layer, head, t, s)}`,
+    i ? "; " : isQuery ? " looks at " : " is looked at by ", ...tokenInWords(others, isQuery ? s : t),
+    `: ${weightInWords(layer, head, t, s)} in head ${nameOfHead(layer, head)}`,
   ]);
-  return [`${name} ${active.at} `, bdi(tokens[active.at], 40), ...(words.length ? words : [": no line is seen"])];
+  return [...tokenInWords(tokens, active.at), ...(words.length ? words : [" has no line that is seen"])];
 }
 
 function linesDrawing() {

@@ -62,6 +62,7 @@ function paint() {
   for (const control of document.querySelectorAll(".of-cells")) control.hidden = view === "lines";
   for (const choice of element("views").children)
     choice.setAttribute("aria-pressed", choice.dataset.view === view);
+  for (const words of document.querySelectorAll("[data-help]")) words.hidden = words.dataset.help !== view;
   element("part").disabled = state.layer.sentence_b === null && view !== "overview";
   paintBar();
   VIEWS[view].paint();
@@ -75,6 +76,12 @@ function paintBar() {
   element("bar").setAttribute("aria-label", `colours from 0 to ${most}, ${middle} in the middle`);
 }
 
+// What stands behind "More" (on phones) and "?".
+function unfold({target}) {
+  const isOpen = element(target.getAttribute("aria-controls")).classList.toggle("open");
+  target.setAttribute("aria-expanded", isOpen);
+}
+
 function listen() {
   for (const id of ["kind", "layer", "head", "part", "scale", "reference"]) element(id).onchange = choose;
   for (const choice of element("views").children)
@@ -82,6 +89,7 @@ function listen() {
   element("png").onclick = savePng;
   element("svg").onclick = saveSvg;
   element("csv").onclick = copyCsv;
+  element("more").onclick = element("ask").onclick = unfold;
   listenOnMap();
   for (const wish of ["(prefers-color-scheme: dark)", "(forced-colors: active)", "(pointer: coarse)"])
     matchMedia(wish).addEventListener("change", paint);
@@ -104,6 +112,7 @@ async function start() {
   element("parts").hidden = data.layers.every(layer => layer.sentence_b === null);
   fillHeads(state.layer);
   element("head").value = state.head;
+  Object.assign(state, largestOffDiagonal(state.layer, state.head));
   listen();
   choose();
   element("main").setAttribute("aria-busy", "false");

@@ -1,7 +1,7 @@
 "use strict";
 // The map of one head: where its cells lie, and how it is drawn.
 
-const LARGEST_CELL = 28, LARGEST_ZOOMED = 64;
+const LARGEST_CELL = 48, LARGEST_ZOOMED = 64;
 const LABEL = 14;  // signs of a label
 const PAD = 10;
 
@@ -11,8 +11,18 @@ const zoom = {cell: null, row: 0, column: 0};
 // What is drawn at last, for the next move of the cell.
 const painted = {};
 
-// Pixels of the rows at most: the status line below is still seen.
-const highest = () => Math.max(400, 0.72 * innerHeight);
+// The readout stands beside the map, or below it.
+const isBeside = () => getComputedStyle(element("main")).display === "flex";
+
+// Pixels of the rows at most: what stands below them is still seen.
+const highest = below => Math.max(400, isBeside() ? innerHeight - below - 130 : 0.72 * innerHeight);
+
+// Pixels of the columns with their labels.
+function widest() {
+  const {columnGap} = getComputedStyle(element("main"));
+  const beside = isBeside() ? element("readout").offsetWidth + parseInt(columnGap, 10) : 0;
+  return element("main").clientWidth - beside;
+}
 
 // Sizes in pixels, and which cells are seen.
 function measureMap() {
@@ -21,12 +31,12 @@ function measureMap() {
   const rows = bottom - top, columns = to - from;
   const left = widestLabel(layer.queries, LABEL) + 8;
   const below = widestLabel(layer.keys, LABEL) + 8;
-  const room = Math.max(60, element("main").clientWidth - left - PAD - 8);
-  const most = Math.min(LARGEST_CELL, highest() / rows, room / columns);
+  const room = Math.max(60, widest() - left - PAD - 8);
+  const most = Math.min(LARGEST_CELL, highest(below) / rows, room / columns);
   // Cells smaller than a pixel are drawn in blocks of one pixel.
   const fit = most >= 1 ? Math.floor(most) : 1 / Math.ceil(1 / most);
   const cell = Math.max(fit, zoom.cell ?? fit);
-  const seenRows = Math.min(rows, Math.floor(highest() / cell));
+  const seenRows = Math.min(rows, Math.floor(highest(below) / cell));
   const seenColumns = Math.min(columns, Math.floor(room / cell));
   const block = Math.max(1, Math.round(1 / cell));
   const startOf = (place, seen, all) => Math.floor(clamp(place, 0, all - seen) / block) * block;
@@ -124,11 +134,11 @@ function drawCross(pen, map) {
 
 // The picture of all cells; moving and zooming the window keeps it.
 function pictureFor(map) {
-  const chequered = map.cell < 6;
+  const isSmall = map.cell < 6;
   const {head, scale, reference, part} = state;
-  const wanted = [data.layers.indexOf(map.layer), head, scale, reference, part, map.block, chequered].join();
+  const wanted = [data.layers.indexOf(map.layer), head, scale, reference, part, map.block, isSmall].join();
   if (painted.wanted !== wanted)
-    Object.assign(painted, {wanted, share: scaler(map.layer, head), picture: pictureOf(map.layer, head, map.block, chequered)});
+    Object.assign(painted, {wanted, share: scaler(map.layer, head), picture: pictureOf(map.layer, head, map.block, isSmall)});
   return painted.picture;
 }
 

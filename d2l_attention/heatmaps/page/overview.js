@@ -59,14 +59,14 @@ function paintOverview() {
   );
   const row = Math.max(0, layers.indexOf(state.layer));
   thumbnails[row][Math.max(0, state.head)].cell.tabIndex = 0;
-  element("status").textContent = `${layers.length} layers; ${thumbnails.flat().length} heads.`;
+  element("status").textContent = `${layers.length} layers; ${thumbnails.flat().length} heads. Choose one to open its map.`;
 }
 
 function openMap(layer, head) {
   element("layer").value = data.layers.indexOf(layer);
   choose();
   element("head").value = head;
-  state.view = "map";
+  Object.assign(state, largestOffDiagonal(layer, head), {view: "map"});
   choose();
   element("map").focus();
 }

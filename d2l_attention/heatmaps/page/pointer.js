@@ -130,14 +130,14 @@ function listenOnMap() {
 function tellCell() {
   const {layer, head, query, key} = state;
   const best = largestOf(layer, head, query);
-  const said = s => Number.isNaN(weight(layer, head, query, s))
-    ? "no weight (masked)" : `weight ${weightInWords(layer, head, query, s)}`;
+  const isMasked = Number.isNaN(weight(layer, head, query, key));
   element("status").replaceChildren(
-    `query ${query} `, bdi(layer.queries[query], 40), ` to key ${key} `, bdi(layer.keys[key], 40),
-    `: ${said(key)}`, ...(state.locked ? [" (held)"] : []),
-    ...(best === null ? [] : [
-      document.createElement("br"), `largest of this query: key ${best} `,
-      bdi(layer.keys[best], 40), ` ${weightInWords(layer, head, query, best)}`,
+    ...tokenInWords(layer.queries, query), isMasked ? " may not look at " : " looks at ",
+    ...tokenInWords(layer.keys, key),
+    isMasked ? "" : `: ${weightInWords(layer, head, query, key)}`, state.locked ? ", held" : "",
+    ...(best === null || best === key ? [] : [
+      document.createElement("br"), "and most at ", ...tokenInWords(layer.keys, best),
+      `: ${weightInWords(layer, head, query, best)}`,
     ]),
   );
   element("of-key").textContent = short(layer.keys[key], 40);

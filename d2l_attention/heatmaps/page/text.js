@@ -26,6 +26,11 @@ function bdi(text, most) {
   return node;
 }
 
+// A token and its place, which is said once where tokens are places.
+function tokenInWords(tokens, at) {
+  return [bdi(tokens[at], 40), tokens[at] === `${at}` ? "" : ` (${at})`];
+}
+
 function button(...content) {
   const node = document.createElement("button");
   node.append(...content);
