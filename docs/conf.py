@@ -17,6 +17,7 @@ import re
 import runpy
 import shutil
 
+from docutils import nodes
 import jieba
 
 HERE = Path(__file__).parent
@@ -87,11 +88,33 @@ napoleon_custom_sections = [("Call arguments", "params_style")]
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 
+def read_chinese_terms():
+    """The Chinese terms that the glossary has for each chapter."""
+    terms = {}
+    for row in (HERE / "glossary.md").read_text(encoding="utf-8").splitlines():
+        if row.count(" | ") == 3:
+            _, chinese, _, chapters = row.split(" | ")
+            found = re.findall(r"(?:又译)?([\u4e00-\u9fff]{2,})", chinese)
+            for chapter in re.findall(r"notebooks/\w+", chapters):
+                terms.setdefault(chapter, []).extend(found)
+    return terms
+
+
+TERMS = read_chinese_terms()
+
+
 def know_chinese_terms():
     """Index the glossary's terms whole, not only their parts."""
-    glossary = (HERE / "glossary.md").read_text(encoding="utf-8")
-    for term in set(re.findall(r"[\u4e00-\u9fff]{2,}", glossary)):
+    for term in {term for terms in TERMS.values() for term in terms}:
         jieba.add_word(term)
+
+
+def find_in_chinese(app, doctree):
+    """The search finds a chapter by its Chinese terms, too."""
+    if terms := TERMS.get(app.env.docname):
+        app.env.note_dependency("glossary.md")
+        content = ",".join(terms)
+        doctree.append(nodes.meta("", name="keywords", content=content))
 
 
 def link_within_the_book(app, name, lines):
@@ -181,6 +204,24 @@ def show_equations(app, what, name, thing, options, lines):
     lines[:] = shown
 
 
+def link_the_graph(app, page, template, context, doctree):
+    """The graph of *Start here* is no picture: its boxes are links."""
+
+    def drawn(match):
+        text = (HERE / "prerequisites.svg").read_text(encoding="utf-8")
+        _, _, text = text.partition("<svg ")
+        text = re.sub(r'"\.\./(notebooks/\w+)\.ipynb"', r'"\1.html"', text)
+        return (
+            '<svg role="group" aria-label="Which chapter comes before which" '
+            'aria-describedby="graph" style="display: block; margin: auto; '
+            f'width: 26rem; max-width: 100%; height: auto" {text}'
+        ).replace("<metadata>", f'<desc id="graph">{match[1]}</desc><metadata>')
+
+    if "body" in context:
+        image = r'<img alt="([^"]*)" src="_images/prerequisites\.svg" />'
+        context["body"] = re.sub(image, drawn, context["body"])
+
+
 PICTURE = re.compile(
     r"<a\b[^>]*>\s*<img.*?</a>|<figure\b.*?</figure>|<img\b[^>]*>", re.DOTALL
 )
@@ -245,6 +286,8 @@ def name_figures(app, page, template, context, doctree):
 
 def setup(app):
     know_chinese_terms()
+    app.connect("doctree-read", find_in_chinese)
+    app.connect("html-page-context", link_the_graph)
     app.connect("html-page-context", name_figures)
     app.connect("html-page-context", narrow_drawings)
     app.connect("build-finished", show_the_viewer)

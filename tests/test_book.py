@@ -128,6 +128,10 @@ def test_every_page_opens_offline_and_fits_the_screen(visit):
         ("注意力", "glossary"),
         ("多头注意力", "glossary"),
         ("因果掩码", "glossary"),
+        ("多头注意力", "notebooks/06_multi_head"),
+        ("因果掩码", "notebooks/03_masked_softmax"),
+        ("缓存", "notebooks/15_cross_and_causal"),
+        ("池化", "notebooks/13_sequence_tasks"),
     ],
 )
 def test_search_finds_english_and_chinese(visit, word, found):
@@ -149,7 +153,7 @@ def test_search_shows_where_a_word_stands_in_an_article(visit):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", [CHAPTER, "start.html"])
+@pytest.mark.parametrize("name", [CHAPTER, "heatmaps.html"])
 def test_a_figure_opens_large_by_key_and_by_mouse(visit, name, width):
     page = visit(name, width)
     button = page.locator(".enlarge").first
@@ -169,6 +173,38 @@ def test_a_figure_opens_large_by_key_and_by_mouse(visit, name, width):
     assert dialog.is_visible()
     large.click(position={"x": 5, "y": 5})
     assert dialog.is_hidden()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_boxes_of_the_graph_are_links_by_key_and_by_mouse(visit, width):
+    page = visit("start.html", width)
+    graph = page.get_by_role("group", name="Which chapter comes before which")
+    assert graph.evaluate("x => x.querySelector('desc').textContent").endswith(
+        "19, 20, 21 and 22 lead to 23."
+    )
+    links = graph.get_by_role("link")
+    rows = page.locator("tr:has(a[href^='notebooks/']) td:first-child")
+    assert rows.count() == 26
+    for link, row in zip(links.all(), rows.all(), strict=True):
+        name = row.inner_text()
+        assert graph.get_by_role("link", name=name, exact=True).count() == 1
+        address = row.locator("a").get_attribute("href")
+        assert link.get_attribute("href") == address
+        box = link.bounding_box()
+        assert min(box["width"], box["height"]) >= 24
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    second = links.nth(1)
+    edge = "x => getComputedStyle(x.querySelector('path')).strokeWidth"
+    before = second.evaluate(edge)
+    links.first.focus()
+    page.keyboard.press("Tab")
+    assert second.evaluate("link => link == document.activeElement")
+    assert second.evaluate(edge) == "3px" != before
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/notebooks/02_kernel_regression.html")
+    page.go_back()
+    links.nth(3).click()  # on its words
+    page.wait_for_url("**/notebooks/04_scoring.html")
 
 
 @pytest.mark.parametrize("width, wide", [(390, False), (1280, True)])
@@ -249,7 +285,7 @@ def test_the_interactive_map_works_in_the_book(visit, width):
     frame.click("[data-view=map]")
     frame.focus("#map")
     page.keyboard.press("ArrowDown")
-    assert "weight" in frame.inner_text("#status")
+    assert "looks at" in frame.inner_text("#status")
     inside = "document.documentElement.scrollWidth - innerWidth"
     assert frame.evaluate(inside) <= 0
 
