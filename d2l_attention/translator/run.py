@@ -391,13 +391,14 @@ class Run:
     def describe(self):
         """What it is and how good, in sentences for those who try it."""
         settings = self.load_settings()
+        name = f"{settings.languages()}: a {settings.model}"
         try:
             scores = self.read_json("scores.json")
         except RunError:
-            return f"A {settings.model} that was not scored yet."
+            return f"{name} that was not scored yet."
         bleu = scores["bleu"]["score"]
         told = (
-            f"A {settings.model} of {scores['parameters']:,} parameters: BLEU "
+            f"{name} of {scores['parameters']:,} parameters, BLEU "
             f"{bleu:.1f} on {scores['sentences']:,} held-out sentences."
         )
         if bleu < BARELY_TRAINED:

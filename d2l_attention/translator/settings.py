@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import hashlib
 import math
+from pathlib import Path
 
 from d2l_attention.datasets import files
 from d2l_attention.datasets.corpus import corpus_path
@@ -94,6 +95,14 @@ class Settings:
     def longest(self):
         """Longest sentence in ids: of pieces, a sentence has more."""
         return self.max_length * (PIECES_PER_TOKEN if self.subwords else 1)
+
+    def languages(self):
+        """From which to which; of another's corpus, the names of its files."""
+        if self.corpus is None:
+            names = ["English", "French"]
+            return " to ".join(names[::-1] if self.reverse else names)
+        files = [self.corpus] if isinstance(self.corpus, str) else self.corpus
+        return " and ".join(Path(file).name for file in files)
 
     def share(self, workers):
         """Number of sentences of a global batch that each worker takes."""

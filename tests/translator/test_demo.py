@@ -18,6 +18,7 @@ from d2l_attention.translator.commands.demo import (
     make_app,
 )
 from d2l_attention.translator.run import Run
+from d2l_attention.translator.settings import Settings
 import psutil
 import pytest
 import requests
@@ -121,6 +122,19 @@ def test_a_run_that_is_barely_trained_is_told(bleu, is_told, finished):
             return found
 
     assert ("barely trained" in Scored(finished).describe()) == is_told
+
+
+@pytest.mark.parametrize(
+    ("settings", "languages"),
+    [
+        ({}, "English to French"),
+        ({"reverse": True}, "French to English"),
+        ({"corpus": "data/fra.txt"}, "fra.txt"),
+        ({"corpus": ["a/one.de", "a/two.en"]}, "one.de and two.en"),
+    ],
+)
+def test_a_run_names_its_languages_or_its_corpus(settings, languages):
+    assert Settings(**settings).languages() == languages
 
 
 def test_a_run_without_scores_says_so(finished, tmp_path):
