@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 from browsing import served, visits
+from d2l_attention.heatmaps.palette import contrast
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -29,15 +30,17 @@ every_deck = pytest.mark.parametrize("name", DECKS)
 class Slide:
     """What stands on a slide, formulas left out, and what is said to it."""
 
-    def __init__(self):
+    def __init__(self, seconds, colour):
         self.title, self.text, self.code, self.notes = "", "", "", ""
         self.minutes, self.pictures = [], []
+        self.seconds, self.colour = float(seconds), colour
 
 
 class Deck(HTMLParser):
     """The slides of a deck, from its page."""
 
     KINDS = {"h1": "title", "h2": "title", "pre": "code", "aside": "notes"}
+    DATA = ("timing", "background-color")
 
     def __init__(self, name):
         super().__init__()
@@ -51,7 +54,8 @@ class Deck(HTMLParser):
         if tag == "section":
             self.depth += 1
             if self.depth == 2:
-                self.slides.append(Slide())
+                data = (attributes.get(f"data-{x}") for x in self.DATA)
+                self.slides.append(Slide(*data))
         elif self.depth == 2 and tag in self.KINDS:
             self.within.append(tag)
         elif self.depth == 2 and tag == "img":
@@ -77,8 +81,13 @@ class Deck(HTMLParser):
             setattr(slide, kind, getattr(slide, kind) + data)
 
 
+def title_of(name):
+    return Deck(name).slides[0]
+
+
 def slides_of(name):
-    return Deck(name).slides
+    """Those after the title slide."""
+    return Deck(name).slides[1:]
 
 
 def source_of(name):
@@ -121,19 +130,48 @@ def test_each_chapter_has_a_deck():
     assert all(f'href="{name}.html"' in index for name in DECKS)
 
 
+def part_of(name):
+    """The row of the README's map, and the part's name in it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [row] = re.findall(rf"^\| .*notebooks/{name}\..*$", readme, re.MULTILINE)
+    return row.split(" | ")[0].strip("| ")
+
+
+@every_deck
+def test_the_title_slide_names_chapter_part_authors_and_licence(name):
+    title = title_of(name)
+    start = (ROOT / "docs/start.md").read_text(encoding="utf-8")
+    chapter = rf"^\| ({name[:2]}) \[(.*?)\]\(../notebooks/{name}.ipynb\)"
+    [named] = re.findall(chapter, start, re.MULTILINE)
+    assert title.title == " ".join(named)
+    assert title.text.strip().splitlines() == [
+        part_of(name),
+        "the d2l_attention contributors; "
+        "text and figures CC BY 4.0, code Apache 2.0",
+    ]
+    assert title.seconds == 0 and not title.minutes
+
+
+def test_each_part_has_a_colour():
+    looks = {(part_of(name), title_of(name).colour) for name in DECKS}
+    colours = {colour for part, colour in looks}
+    assert len({part for part, colour in looks}) == len(colours) == len(looks)
+    assert all(contrast(colour, "#ffffff") >= 4.5 for colour in colours)
+
+
 @every_deck
 def test_a_deck_fills_a_lecture(name):
     slides = slides_of(name)
     assert 10 <= len(slides) <= 15
     assert all(len(slide.minutes) == 1 for slide in slides)
     assert all(len(slide.notes.split()) > 15 for slide in slides)
+    assert all(slide.seconds == 60 * slide.minutes[0] for slide in slides)
     assert 40 <= sum(slide.minutes[0] for slide in slides) <= 45
 
 
 @every_deck
 def test_a_deck_asks_before_it_answers(name):
     slides = slides_of(name)
-    assert slides[0].title.startswith(name[:2])
     assert slides[0].title.endswith("?")
     assert sum(slide.title.endswith("?") for slide in slides) >= 3
     assert slides[-1].title == "Three things to remember"
@@ -163,7 +201,7 @@ def test_numbers_on_a_slide_stand_in_the_notebook(name):
     there = set(re.findall(number, notebook_of(name)))
     for slide in slides_of(name):
         text = f"{slide.title} {slide.text} {slide.notes}"
-        text = re.sub(rf"^{name[:2]} ·|[Cc]hapters? \d+( to \d+)?", "", text)
+        text = re.sub(r"[Cc]hapters? \d+( to \d+)?", "", text)
         found = [n for n in re.findall(number, text) if len(n) > 1]
         assert set(found) <= there, slide.title
 
@@ -204,7 +242,8 @@ def test_pictures_and_libraries_are_not_copied_and_colours_are_the_courses():
         known |= set(re.findall(colour, path.read_text(encoding="utf-8")))
     style = (SLIDES / "_static/slides.css").read_text(encoding="utf-8")
     used = set(re.findall(r"#[0-9a-fA-F]+\b", style))
-    assert used and used <= known
+    used |= {title_of(name).colour for name in DECKS}
+    assert used <= known
 
 
 @pytest.mark.parametrize(
@@ -321,25 +360,50 @@ def test_everything_is_on_the_slide_and_typeset_and_large(show, name):
 
 
 @every_deck
-def test_pictures_are_sharp_on_a_large_screen(show, name):
-    page = show(f"{name}.html", 1920, 1080)
-    blurred = """() => [...Reveal.getCurrentSlide().querySelectorAll("img")]
-        .filter(image => {
+def test_pictures_are_sharp_and_take_the_room_there_is(show, name):
+    page = show(f"{name}.html")
+    wrong = """() => {
+        const slide = Reveal.getCurrentSlide();
+        const shown = [...slide.querySelectorAll(":not(aside, aside *)")];
+        const lowest = Math.max(
+            ...shown.map(node => node.getBoundingClientRect().bottom));
+        return [...slide.querySelectorAll("img")].filter(image => {
             const {width, height} = image.getBoundingClientRect();
             const [w, h] = [image.naturalWidth, image.naturalHeight];
             const bent = Math.abs(width / height / (w / h) - 1) > 0.02;
-            const drawn = image.src.endsWith(".svg");
-            return width < 100 || bent
-                || !drawn && w < devicePixelRatio * width - 0.5;
-        }).map(image => image.src)"""
+            const dots = image.src.endsWith(".svg") ? Infinity : w;
+            const wide = width > Math.min(dots, 1240) - 6;
+            const full = wide || lowest > 720 - 50;
+            const small = width * height < 1280 * 720 / 4;
+            return bent || width > dots || small
+                || !full && !image.closest(".beside");
+        }).map(image => image.src);
+    }"""
     assert page.locator("img").count() >= 3
-    assert not over_all(page, blurred)
+    assert not over_all(page, wrong)
+
+
+@every_deck
+def test_questions_stand_at_one_height(show, name):
+    """At 360 pixels, or where a full slide has no room for that."""
+    page = show(f"{name}.html")
+    elsewhere = """() => [...Reveal.getCurrentSlide()
+        .querySelectorAll(".ask")].map(ask => {
+            const block = ask.parentElement;
+            const top = ask.getBoundingClientRect().top;
+            const room = parseFloat(getComputedStyle(block).marginTop);
+            return [top, room, block.offsetHeight];
+        }).filter(([top]) => Math.abs(top - 360) > 1)"""
+    found = over_all(page, elsewhere)
+    for [[top, room, height]] in found.values():
+        assert room < 1 if top > 360 else height > 361
+    assert len(found) <= 2 < page.locator(".ask").count()
 
 
 @pytest.mark.parametrize("name", DECKS[::9])  # seconds each
 def test_a_deck_prints_one_page_a_slide(show, name):
     pypdf = pytest.importorskip("pypdf")
-    slides = slides_of(name)
+    count = len(slides_of(name))
     for query, pages in (("", 1), ("&showNotes=separate-page", 2)):
         page = show(f"{name}.html?print-pdf{query}")
         page.wait_for_selector(".pdf-page >> nth=-1")
@@ -348,14 +412,15 @@ def test_a_deck_prints_one_page_a_slide(show, name):
             "".join(one.extract_text().split())
             for one in pypdf.PdfReader(io.BytesIO(printed)).pages
         ]
-        assert len(texts) == pages * len(slides)
+        assert len(texts) == 1 + pages * count  # a title has no notes
+        assert texts[0].startswith(part_of(name).replace(" ", ""))
         assert "Threethingstoremember" in texts[-pages]
-        assert pages == 1 or "minutes." in texts[1]
+        assert pages == 1 or "minutes." in texts[2]
 
 
 def test_the_notes_open_in_a_window_that_watches_the_time(show):
     name = "06_multi_head"
-    page = show(f"{name}.html#/2")
+    page = show(f"{name}.html#/3")
     with page.expect_popup() as opened:
         page.keyboard.press("s")
     window = opened.value
@@ -375,5 +440,5 @@ def test_the_index_leads_to_every_deck(show):
     for name in DECKS:
         page.click(f"a[href='{name}.html']")
         page.wait_for_url(re.compile(name))
-        assert page.title() == slides_of(name)[0].title
+        assert page.title() == title_of(name).title
         page.go_back()

@@ -34,6 +34,7 @@ revealjs_script_conf = {
     "hash": True,
     "slideNumber": "c/t",
     "transition": "none",
+    "backgroundTransition": "none",
     "defaultTiming": 180,  # seconds, where a note says nothing
     "pdfSeparateFragments": False,
     "pdfMaxPagesPerSlide": 1,

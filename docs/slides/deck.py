@@ -1,5 +1,7 @@
 """What a slide is made of: pictures of the chapters, and what to say.
 
+Each deck begins with a title slide, from what the book says of its chapter.
+
     :::{drawing} 06_heads
     :::
 
@@ -9,9 +11,13 @@ shows `course/drawings/06_heads.svg`;
     :::
 
 shows the figure of the committed notebook whose caption has these words. Both
-take the text for those who cannot see it from the chapter. A picture is as
-large as `:width:` and `:height:` allow, in pixels of a slide of 1280 by 720.
-With `:fragment:` it comes with the next key.
+take the text for those who cannot see it from the chapter. A picture takes
+what room the rest of its slide leaves; `:width:` leaves room at its side, in
+pixels of a slide of 1280 by 720. With `:fragment:` it comes with the next key.
+
+    :::{container} ask
+    What is asked stands at one height on all slides.
+    :::
 
     :::{speaker-note} 3
     What to say in three minutes.
@@ -35,9 +41,9 @@ from sphinx_revealjs.nodes import revealjs_section
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS, COURSE = ROOT / "notebooks", ROOT / "course"
-WIDTH, HEIGHT = 1160, 500  # below a title of one line, above one of text
-# A slide on a screen of 1920 by 1080 has 1.5 dots for each of its pixels.
-DOTS = 1.5
+WIDTH = 1240  # of a slide of 1280
+# The parts of the course in their order, with the edges of course/sheet.py.
+COLOURS = ("#2b5fa8", "#b35900", "#6a3fa0", "#2e7d32")
 FIGURE = re.compile(
     r'<img alt="(?P<alt>[^"]*)"[^>]*src="data:image/(?P<kind>\w+);base64,'
     r'(?P<data>[^"]*)">(?:<figcaption>(?P<caption>.*?)</figcaption>)?',
@@ -52,18 +58,15 @@ class Picture(SphinxDirective):
     final_argument_whitespace = True
     option_spec = {
         "width": directives.nonnegative_int,
-        "height": directives.nonnegative_int,
         "fragment": directives.flag,
     }
 
     def show(self, path, picture, kind, alt, size):
         self.env.note_dependency(str(path))
         self.env.note_dependency(__file__)
-        room = (
-            self.options.get("width", WIDTH) / size[0],
-            self.options.get("height", HEIGHT) / size[1],
-        )
-        scale = min(*room, *([1 / DOTS] if kind == "png" else []))
+        scale = self.options.get("width", WIDTH) / size[0]
+        if kind == "png":  # a dot for each pixel of the slide
+            scale = min(scale, 1)
         width, height = (round(scale * length - 0.5) for length in size)
         digest = hashlib.sha256(picture).hexdigest()[:12]
         folder = Path(self.env.app.outdir, "_images")
@@ -163,8 +166,52 @@ def end_note(self, node):
     self.body.append("</aside>\n")
 
 
+def add_title(app, doctree):
+    """A slide before the first: the chapter, its part, authors, licence."""
+    number = app.env.docname[:2]
+    if not number.isdigit():
+        return
+    pages = [ROOT / "docs" / f"{page}.md" for page in ("start", "index")]
+    for page in pages:
+        app.env.note_dependency(str(page))
+    start, index = (page.read_text(encoding="utf-8") for page in pages)
+    [chapter] = re.findall(rf"(?m)^\| {number} \[(.*?)\]", start)
+    parts = re.findall(r":caption: (.*)\n\n((?:notebooks/.*\n)+)", index)
+    [(colour, part)] = (
+        (colour, part)
+        for colour, (part, chapters) in zip(COLOURS, parts, strict=True)
+        if f"/{number}_" in chapters
+    )
+    heading = nodes.title()
+    heading += nodes.inline("", number, classes=["number"])
+    heading += nodes.Text(f" {chapter}")
+    look = revealjs_section()
+    look.attributes["data-timing"] = 0
+    look.attributes["data-background-color"] = colour
+    lines = (nodes.paragraph("", text) for text in (part, app.config.copyright))
+    opening = nodes.section(ids=["opening"])
+    [deck] = doctree.children
+    end = deck.first_child_matching_class(nodes.section)
+    opening += deck[:end]
+    deck[:end] = [heading, look, *lines, opening]
+
+
+def lay_out_questions(app, doctree):
+    """A question and what follows are one block: the style puts its top."""
+    for ask in list(doctree.findall(nodes.container)):
+        if "ask" in ask["classes"]:
+            slide, asked = ask.parent, nodes.container(classes=["asked"])
+            start = slide.index(ask)
+            end = slide.first_child_matching_class(revealjs_section, start)
+            asked += slide[start:end]
+            slide[start:end] = [asked]
+
+
 def setup(app):
     app.add_node(speaker_note, revealjs=(begin_note, end_note))
+    # The title is there when Sphinx looks for the name of the page.
+    app.connect("doctree-read", add_title, priority=100)
+    app.connect("doctree-read", lay_out_questions)
     app.add_directive("drawing", Drawing)
     app.add_directive("notebook-figure", NotebookFigure)
     app.add_directive("speaker-note", SpeakerNote)
