@@ -78,5 +78,4 @@ def explore_flash_attention(scores, value, *, block_size=2, still=True):
             "block": int(block_size),
         },
         np.array(masked_softmax(scores[None])) if still else None,
-        heights=(1016 + 32 * num_features, 1510 + 32 * num_features),
     )

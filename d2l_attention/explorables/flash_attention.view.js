@@ -86,7 +86,7 @@ function tellSums(now, before) {
 const LEFT = 40, RIGHT = 24;
 
 function drawPicture(scores, shares, now, before, {from, read}) {
-  paint(element("picture"), 396, (add, across) => {
+  paint(element("picture"), 412, (add, across) => {
     const [low, high] = spread(scores), room = 0.12 * (high - low);
     const wide = (across - LEFT - RIGHT) / count, x = j => LEFT + wide * (j + 0.5);
     const Y = [low - room, high + room], y = linear(Y, [150, 40]);
@@ -127,18 +127,21 @@ function drawSums(add, across, sums) {
     pillar(bar + 6, 0, kept, "bar strong");
     pillar(bar + 6, kept, sum, "bar faint");
     add("path", {d: `M${left} ${y(0)}h${2 * bar + 6}`, class: "axis"});
+    const [first, second] = [old, sum].map(number => fixed(number));
+    if (7.5 * (first + second).length < 2 * bar + 12) add("text", {x: left + bar / 2, y: 374, class: "middle"}, first);
+    add("text", {x: left + 1.5 * bar + 6, y: 374, class: "middle"}, second);
   });
-  add("rect", {x: LEFT, y: 376, width: 12, height: 12, class: "line"});
-  add("text", {x: LEFT + 18, y: 387}, "before");
-  add("rect", {x: LEFT + 74, y: 376, width: 12, height: 12, class: "bar strong"});
-  add("text", {x: LEFT + 92, y: 387}, "kept");
-  add("rect", {x: LEFT + 134, y: 376, width: 12, height: 12, class: "bar faint"});
-  add("text", {x: LEFT + 152, y: 387}, "added");
+  add("rect", {x: LEFT, y: 392, width: 12, height: 12, class: "line"});
+  add("text", {x: LEFT + 18, y: 403}, "before");
+  add("rect", {x: LEFT + 74, y: 392, width: 12, height: 12, class: "bar strong"});
+  add("text", {x: LEFT + 92, y: 403}, "kept");
+  add("rect", {x: LEFT + 134, y: 392, width: 12, height: 12, class: "bar faint"});
+  add("text", {x: LEFT + 152, y: 403}, "added");
 }
 
 function reveal(open) {
   element("before").hidden = open;
-  for (const id of ["after", "no-shrink", "again"]) element(id).hidden = !open;
+  element("after").hidden = !open;
 }
 
 element("bet").onclick = () => {

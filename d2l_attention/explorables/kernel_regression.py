@@ -92,7 +92,6 @@ def explore_kernel_regression(
         ["softmax", "kernel_regression"],
         data,
         np.array(weights[0]) if still else None,
-        heights=(1040, 1325),
     )
 
 

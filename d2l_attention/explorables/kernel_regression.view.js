@@ -37,12 +37,12 @@ function show() {
 }
 
 function drawPicture(weights, curve) {
-  paint(element("picture"), 336, (add, across) => {
+  paint(element("picture"), 348, (add, across) => {
     const x = linear(X, [LEFT + 8, across - RIGHT - 8]), y = linear(Y, [214, 22]);
-    const centre = x(query.value), most = Math.max(...weights), tall = linear([0, most], [296, 238]);
+    const centre = x(query.value), most = Math.max(...weights), tall = linear([0, most], [308, 250]);
     toQuery = linear([x(0), x(1)], [0, 1]);
     axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 22, bottom: 214, xTicks: [], yTicks: ticks(Y, 4), xName: "", yName: "value", words: rounded});
-    axes(add, {x, y: tall, left: LEFT, right: across - RIGHT, top: 238, bottom: 296, xTicks: ticks(X, 6), yTicks: [], xName: "key", yName: "", words: rounded});
+    axes(add, {x, y: tall, left: LEFT, right: across - RIGHT, top: 250, bottom: 308, xTicks: ticks(X, 6), yTicks: [], xName: "key", yName: "", words: rounded});
     add("text", {x: LEFT + 6, y: 232}, `weights; the largest is ${fixed(most)}`);
     // The bell, as tall as the weights: it passes through their tops.
     const apart = at => 0.5 * ((at - query.value) / width.value) ** 2;
@@ -51,10 +51,10 @@ function drawPicture(weights, curve) {
       .map(at => [x(at), Math.exp(nearest - apart(at))])
       .map(([pixel, share]) => share < 1.15 ? [pixel, tall(most * share)] : null);
     add("path", {d: path(bell), class: "line strong"});
-    weights.forEach((weight, s) => add("rect", {x: (x(keys[s]) - 2).toFixed(1), y: tall(weight).toFixed(1), width: 4, height: (296 - tall(weight)).toFixed(1), fill: colourAt(weight / most), class: "cell"}));
+    weights.forEach((weight, s) => add("rect", {x: (x(keys[s]) - 2).toFixed(1), y: tall(weight).toFixed(1), width: 4, height: (308 - tall(weight)).toFixed(1), fill: colourAt(weight / most), class: "cell"}));
     if (truth) drawCurve(add, x, y, truth.queries, "", [across - RIGHT, "truth"]);
     drawCurve(add, x, y, curve, "strong", [across - RIGHT - 46, "prediction"]);
-    add("path", {d: `M${centre} 22V296`, class: "axis strong"});
+    add("path", {d: `M${centre} 22V214M${centre} 240V308`, class: "axis strong"});
     weights.forEach((weight, s) => add("circle", {cx: x(keys[s]).toFixed(1), cy: y(values[s]).toFixed(1), r: (2 + 5 * Math.sqrt(weight / most)).toFixed(1), fill: colourAt(weight / most), stroke: "var(--rule)", class: "cell"}));
     add("circle", {cx: centre, cy: y(curve[query.place]), r: 8, class: "line strong"});
   });
@@ -82,28 +82,30 @@ function showErrors() {
 
 function drawErrors(kind) {
   paint(element("errors"), 220, (add, across) => {
-    const best = widths[bestOf(0)], most = 2.6 * errorsAt[bestOf(0)][0] || 1;
+    const best = bestOf(0), least = errorsAt[best][0], most = 2.6 * least || 1;
     const x = logarithmic([widths[0], widths.at(-1)], [LEFT + 8, across - RIGHT - 8]), y = linear([0, most], [176, 22]);
-    axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 22, bottom: 176, xTicks: [widths[0], best, widths.at(-1)], yTicks: ticks([0, most], 4), xName: "width", yName: "mean squared error", words: inWordsOrNone});
+    const outer = [widths[0], widths.at(-1)].filter(end => Math.abs(x(end) - x(widths[best])) > 44);
+    axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 22, bottom: 176, xTicks: [widths[best], ...outer], yTicks: ticks([0, most], 4), xName: "width", yName: "mean squared error", words: inWordsOrNone});
     const ends = [widths[0], widths.at(-1)].map(Math.log), straight = linear([LEFT + 8, across - RIGHT - 8], ends);
     toWidth = pixels => Math.exp(clamp(straight(pixels), ...ends));
     const curve = kind => path(errorsAt.map((pair, i) => pair[kind] <= most ? [x(widths[i]), y(pair[kind])] : null));
     add("path", {d: curve(0), class: "line"});
     if (kind) add("path", {d: curve(1), class: "line wrong"});
-    const dot = (place, kind, name, below, look) => {
-      const error = errorsAt[place][kind], [at, height] = [x(widths[place]), y(Math.min(most, error))];
-      if (error > most) name += " ↑";
-      if (height + below > 170) below = -12;  // the axis is there
-      add("circle", {cx: at, cy: height, r: 6, class: `line ${look}`});
-      add("text", {x: clamp(at, LEFT + 30, across - 40), y: height + below, class: `middle ${look}`}, name);
+    // Three marks, named below the axis, where no curve runs.
+    const mark = (place, kind, name, r, look, left) => {
+      const error = errorsAt[place][kind];
+      add("circle", {cx: x(widths[place]), cy: y(Math.min(most, error)), r, class: look});
+      add("circle", {cx: left, cy: 204, r, class: look});
+      add("text", {x: left + 12, y: 208}, error > most ? `${name} ↑` : name);
     };
-    dot(bet, 0, "your bet", -12, "");
-    dot(width.place, kind, "now", 22, "strong");
+    mark(best, 0, "best", 5, "filled", LEFT + 8);
+    mark(bet, 0, "your bet", 6, "line", LEFT + 66);
+    mark(width.place, kind, "now", 8, "line strong", LEFT + 154);
   });
 }
 
 function reveal(open) {
-  element("before").hidden = open;
+  for (const id of ["before", "bet"]) element(id).hidden = open;
   for (const id of ["after", "own-key", "again"]) element(id).hidden = !open;
 }
 

@@ -157,3 +157,6 @@ function paintAtAnyWidth(paintAll) {
   }).observe(element("picture"));
   paintAll();
 }
+
+// A host that listens makes the frame as high as the page is.
+new ResizeObserver(([{target}]) => parent.postMessage({height: target.offsetHeight}, "*")).observe(document.documentElement);

@@ -78,7 +78,6 @@ def explore_masked_softmax(
             "query": int(enough[0] if query is None else query),
         },
         np.array(masked_softmax(scores, mask)) if still else None,
-        heights=(741 + 46 * len(scores), 1041 + 46 * len(scores)),
     )
 
 

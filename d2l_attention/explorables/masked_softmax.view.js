@@ -113,7 +113,7 @@ function drawPicture(weights) {
   paint(element("picture"), 214, (add, across) => {
     const wide = (across - LEFT - RIGHT) / S, x = s => LEFT + wide * (s + 0.5), y = linear([0, 1], [160, 36]);
     const bar = Math.min(40, wide / 2 - 2);
-    axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 36, bottom: 160, xTicks: [], yTicks: [0, 0.5, 1], xName: "", yName: "weight"});
+    axes(add, {x, y, left: LEFT, right: across - RIGHT, top: 30, bottom: 160, xTicks: [], yTicks: [0, 0.5, 1], xName: "", yName: "weight"});
     add("text", {x: across - RIGHT, y: 14, class: "end strong"}, `“${queries[row]}” with the mask`);
     add("text", {x: across - RIGHT, y: 30, class: "end"}, "outline: without");
     weights.forEach((weight, s) => {
@@ -133,7 +133,7 @@ const shortened = (name, wide) => name.length * 8 > wide ? `${name.slice(0, Math
 function reveal(open) {
   element("before").hidden = open;
   element("how").textContent = open ? "Click a cell to forbid its key, or to allow it. What order or padding forbids stays forbidden: masks join with &." : "After your bet, the cells are yours to forbid.";
-  for (const id of ["after", "controls", "again"]) element(id).hidden = !open;
+  for (const id of ["after", "controls"]) element(id).hidden = !open;
 }
 
 element("bet").onclick = () => {
@@ -143,7 +143,7 @@ element("bet").onclick = () => {
   reveal(true);
   show();
   const now = weightsOf(scores, mask)[row][asked];
-  element("result").textContent = `You bet on ${fixed(bet)}. The weight of “${keys[asked]}” was ${fixed(first[asked])}. Without “${keys[off]}” it is ${fixed(now)}, as in a softmax over the other keys. They share what the forbidden one had, each in proportion. Now click any cell. What becomes of a row that loses all its keys? Then lower the valid length: the rest is padding, behind the words or on their left.`;
+  element("result").textContent = `You bet on ${fixed(bet)}. The weight of “${keys[asked]}” was ${fixed(first[asked])}. Without “${keys[off]}” it is ${fixed(now)}, as in a softmax over the other keys. They share what the forbidden one had, each in proportion. Now click any cell. What becomes of a row that loses all its keys? Then lower the valid length: the rest is padding, after the words or on their left.`;
   element("result").focus();  // the button that had it is gone
 };
 for (const id of ["causal", "left"]) element(id).onchange = byRule;
