@@ -17,6 +17,7 @@ WORDS_A_MINUTE, LINES_A_MINUTE = 150, 10
 FORMULA, FIGURE, PREDICTION = 0.5, 0.75, 1.5  # minutes
 CLOSED = {"setup", "figure", "hide-input", "claims"}  # code that is folded
 WIDEST = 80  # columns of code that the book shows without scrolling
+WIDE_FIGURE = re.compile(r"figsize=\((?:[89]|7\.[1-9]|\d\d)")  # of 7 inches
 MOST_WORDS = 90  # of a paragraph
 MOST_WORDS_OF_ALL = 5000  # of a chapter, folds and exercises included
 MOST_LINES = 28  # of a cell that is shown
@@ -105,11 +106,16 @@ def problems(source):
     if counts.cut:
         found.append(f"{number}: {counts.cut} lines are too wide for the book.")
     every = cells_of(source)
+    wide = sum(len(WIDE_FIGURE.findall(x.source)) for x in every)
+    if wide:
+        found.append(f"{number}: {wide} figures are wider than 7 inches.")
     prose = " ".join(x.source for x in every if x.cell_type == "markdown")
     if len(prose.split()) > MOST_WORDS_OF_ALL:
         found.append(f"{number}: it has {len(prose.split())} words in all.")
     number_read = len([*read_cells(source)])
     for i, cell in enumerate(every[1:], 1):  # after the opening
+        if "setup" in tags(cell):  # imports, which nobody reads
+            continue
         if cell.cell_type == "code":
             is_shown = i < number_read and _is_shown(cell)
             most = MOST_LINES if is_shown else MOST_LINES_FOLDED

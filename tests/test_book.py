@@ -248,6 +248,32 @@ def test_a_download_is_the_notebook_as_committed(visit, tmp_path):
     assert (tmp_path / "saved").read_bytes() == committed
 
 
+@pytest.mark.parametrize("width, stacked", [(390, True), (1280, False)])
+def test_panels_and_wide_tables_are_stacked_on_a_phone(visit, width, stacked):
+    page = visit("notebooks/04_scoring.html", width)
+    image = page.locator("img[data-panels]").first
+    stack = page.locator(".panels").first
+    stack.wait_for(state="attached")
+    assert stack.is_visible() is stacked
+    assert (image.bounding_box()["width"] > 100) is not stacked
+    if stacked:
+        first, second = (x.bounding_box() for x in stack.locator("*").all())
+        assert first["y"] + first["height"] <= second["y"] + 1
+        assert max(first["width"], second["width"]) > 250
+        assert image.get_attribute("alt")
+        stack.click()
+        assert page.locator("dialog.large").is_visible()
+    page = visit("figures.html", width)
+    tables = page.locator("table.stacked")
+    assert (tables.count() > 0) is stacked
+    if stacked:
+        cell = tables.first.locator("td").nth(1)
+        said = cell.evaluate("x => getComputedStyle(x, '::before').content")
+        assert len(said) > 4
+    wide = "document.documentElement.scrollWidth - innerWidth"
+    assert page.evaluate(wide) <= 0
+
+
 def test_no_line_of_code_is_cut_on_a_desktop(visit):
     page = visit("index.html")
     cut = """[...document.querySelectorAll('.cell_input pre')].filter(

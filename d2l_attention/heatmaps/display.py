@@ -1,6 +1,7 @@
 """Figures in a notebook, with a text for readers who cannot see them."""
 
 import base64
+import contextlib
 import html
 import io
 from pathlib import Path
@@ -9,6 +10,7 @@ import warnings
 
 from d2l_attention.heatmaps.labels import provide_fonts, readable
 from d2l_attention.heatmaps.selection import hide, to_numpy
+import matplotlib
 from matplotlib.animation import Animation
 import matplotlib.pyplot as plt
 import numpy as np
@@ -50,15 +52,51 @@ def display_figure(figure, alt, caption=None, *, dpi=200):
         raise ValueError(f"`alt` must describe the figure. Received: {alt!r}.")
     if isinstance(figure, Animation):
         animation, figure = figure, _figure_of(figure)
-        kind, picture, width = "image/gif", _to_gif(animation), None
+        kind, picture, size = "image/gif", _to_gif(animation), ""
     else:
         figure = getattr(figure, "figure", figure)
         image = _draw(figure, dpi)
         kind, picture = "image/png", pack(image)
-        width = round(image.width * _SHOWN_DPI / dpi)
+        size = f' width="{round(image.width * _SHOWN_DPI / dpi)}"'
+        with _known_fonts():
+            size += _panels(figure)
     beside = pack(_draw(figure, _BESIDE_DPI), _BESIDE_COLOURS)
     plt.close(figure)
-    return _Picture(alt, caption, kind, picture, width, beside)
+    return _Picture(alt, caption, kind, picture, size, beside)
+
+
+def _panels(figure):
+    """An attribute of the `<img>`, by which a narrow page stacks the panels.
+
+    It has the shares of the picture's width at which each panel begins and
+    ends. A panel without labels of its rows has a strip first: the labels of
+    the panel at its left.
+    """
+    if figure.legends or figure.get_suptitle() or figure.get_supxlabel():
+        return ""  # these stand over several panels
+    drawn = figure.get_tightbbox()  # in inches
+    pad = matplotlib.rcParams["savefig.pad_inches"]
+    left, width = drawn.x0 - pad, drawn.width + 2 * pad
+
+    def shares(box):
+        return [(x / figure.dpi - left) / width for x in (box.x0, box.x1)]
+
+    panels, labels = [], ""
+    for axes in sorted(figure.axes, key=lambda axes: axes.get_position().x0):
+        start, end = shares(axes.get_tightbbox())
+        cells, _ = shares(axes.get_window_extent())
+        is_bar = axes.get_label() == "<colorbar>"
+        if panels and (is_bar or start < panels[-1][2]):
+            panels[-1][2] = max(end, panels[-1][2])
+            continue
+        has_labels = bool(axes.get_ylabel()) or start + 0.03 < cells
+        if has_labels:
+            labels = f"{start:.3f}-{cells:.3f}+"
+        panels.append(["" if has_labels else labels, start, end])
+    if len(panels) < 2:
+        return ""
+    text = " ".join(f"{strip}{a:.3f}-{b:.3f}" for strip, a, b in panels)
+    return f' data-panels="{text}"'
 
 
 def to_png(figure, dpi=100):
@@ -76,11 +114,17 @@ def _draw(figure, dpi):
     """The pixels of a figure, as an RGB image of PIL."""
     provide_fonts(figure)
     drawn = io.BytesIO()
-    with warnings.catch_warnings():
-        # The line above has warned of missing fonts; this warns of each letter.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+    with _known_fonts():
         figure.savefig(drawn, dpi=dpi, bbox_inches="tight")
     return Image.open(drawn).convert("RGB")
+
+
+@contextlib.contextmanager
+def _known_fonts():
+    """`provide_fonts` warns of missing fonts; matplotlib of each letter."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
 
 
 def pack(image, most=256):
@@ -159,8 +203,7 @@ def _figure_of(animation):
 class _Picture:
     """A picture that shows itself in a notebook."""
 
-    def __init__(self, alt, caption, kind, picture, width, beside):
-        size = "" if width is None else f' width="{width}"'
+    def __init__(self, alt, caption, kind, picture, size, beside):
         source = base64.b64encode(picture).decode()
         below = ""
         if caption:
@@ -234,7 +277,11 @@ def _names(tokens, axis, shape):
 
 def _largest_cells(weights, number):
     """Row and column of the largest weights that are not masked."""
-    order = np.argsort(-weights.filled(-np.inf), axis=None, kind="stable")
-    cells = zip(*np.unravel_index(order, weights.shape), strict=True)
-    shown = [cell for cell in cells if weights[cell] is not np.ma.masked]
-    return shown[:number]
+    values = weights.filled(-np.inf).ravel()
+    number = min(number, weights.count())
+    if not number:
+        return []
+    least = np.partition(values, -number)[-number]
+    places = np.flatnonzero(values >= least)  # few, unless many are equal
+    places = places[np.argsort(-values[places], kind="stable")][:number]
+    return list(zip(*np.unravel_index(places, weights.shape), strict=True))

@@ -52,6 +52,46 @@ function makeFiguresOpen() {
   }
 }
 
+// On a phone, the panels of a figure stand below each other. Python says where
+// they lie in the picture, and which part has the names of their rows.
+async function stackPanels(image) {
+  await image.decode();
+  const stack = make("div", { className: "panels", ariaHidden: "true" });
+  const scale = image.getAttribute("width") / image.naturalWidth;
+  for (const panel of image.dataset.panels.split(" ")) {
+    const parts = panel.split("+").map(part =>
+      part.split("-").map(share => Math.round(share * image.naturalWidth)));
+    const width = parts.reduce((sum, [start, end]) => sum + end - start, 0);
+    const canvas = make("canvas", { width, height: image.naturalHeight });
+    canvas.style.width = `${width * scale}px`;
+    let at = 0;
+    for (const [start, end] of parts) {
+      const box = [end - start, image.naturalHeight];
+      canvas.getContext("2d").drawImage(image, start, 0, ...box, at, 0, ...box);
+      at += end - start;
+    }
+    stack.append(canvas);
+  }
+  stack.addEventListener("click", () => image.click());
+  image.after(stack);
+}
+
+// A table that is wider than the phone becomes a card for each row.
+const PHONE = matchMedia("(max-width: 36rem)");
+
+function stackTables() {
+  for (const table of document.querySelectorAll(".bd-article table")) {
+    const heads = [...table.rows[0].cells].map(cell => cell.innerText);
+    for (const row of [...table.rows].slice(1)) {
+      [...row.cells].forEach((cell, i) => { cell.dataset.head = heads[i]; });
+    }
+    table.classList.remove("stacked");
+    const room = table.parentElement.clientWidth;
+    const isWide = table.scrollWidth > room + 1;
+    table.classList.toggle("stacked", PHONE.matches && isWide);
+  }
+}
+
 // Folded parts are open while the page is printed.
 let opened = [];
 window.addEventListener("beforeprint", () => {
@@ -90,6 +130,11 @@ new MutationObserver(dressFrames).observe(
 
 document.addEventListener("DOMContentLoaded", () => {
   makeFiguresOpen();
+  for (const image of document.querySelectorAll("img[data-panels]")) {
+    stackPanels(image);
+  }
+  stackTables();
+  PHONE.addEventListener("change", stackTables);
   searchArticles();
   for (const frame of document.querySelectorAll("iframe.explorable")) {
     frame.addEventListener("load", () => fitFrame(frame));

@@ -106,6 +106,9 @@ def test_what_is_too_long_is_named(tmp_path):
     wide = "```{code-cell}\ny = 1  # " + "x" * 73 + "\n```"
     (said,) = lint.problems(chapter(tmp_path, more=wide))
     assert said == "99: 1 lines are too wide for the book."
+    figure = "```{code-cell}\nfig = figure(figsize=(7.5, 3))\n```"
+    (said,) = lint.problems(chapter(tmp_path, more=figure))
+    assert said == "99: 1 figures are wider than 7 inches."
     path = chapter(tmp_path)
     path.write_text(f"{path.read_text()}\n{'word ' * 5000}")
     (said,) = lint.problems(path)
