@@ -42,6 +42,7 @@ def register_attention_adapter(layer_class, adapter=None):
 
 
 BY_SOFTMAX = "by softmax"  # its weights are what a softmax inside it gives
+BY_GUESS = "by guess"  # the same, if the softmax behaves so
 
 
 class NoWeights(NamedTuple):
@@ -73,10 +74,10 @@ def adapter_of(layer):
     if any(word in name for word in _WEIGHTLESS):
         return NoWeights()
     if "attention" in name and "attentionmask" not in name:
-        return BY_SOFTMAX
+        return BY_GUESS
     # Keras's name for the method; a block of keras-hub's has it, too.
     if inspect.ismethod(getattr(layer, "_compute_attention", None)):
-        return BY_SOFTMAX
+        return BY_GUESS
     return None
 
 

@@ -13,19 +13,22 @@ import zipfile
 
 from d2l_attention._atomic import write_whole
 from d2l_attention.heatmaps.adapters import (
+    BY_GUESS,
     NoWeights,
     adapter_of,
     on_the_path,
     put,
 )
+from d2l_attention.heatmaps.guesses import true_reading
 from d2l_attention.heatmaps.selection import fits, select_layers
 from d2l_attention.heatmaps.softmaxes import (
+    as_rows,
     listen,
     looks_like_attention,
     may_be_attention,
     may_hold_attention,
+    readings,
     runs_over_features,
-    to_map,
 )
 import keras
 from keras import ops, tree
@@ -38,17 +41,21 @@ class AttentionMaps(Mapping):
     A path holds the names on the way from the model to the layer, such as
     `decoder/block_1/cross_attention`. The second call of a layer has the
     path `path#2`, the third `path#3`. The maps stand in the order of the
-    calls. Their values are NumPy arrays, but inside a traced function they
-    are tensors of the graph.
+    calls. Their values are NumPy arrays, through which no gradient flows
+    (`get_attention_gradients` has them); inside a traced function they are
+    tensors of the graph.
 
     Args:
         maps: Mapping or pairs of path and weights.
         skipped: Dict of path to the reason why there are no weights.
+        num_samples: Int, how many inputs the model was called on. A layer that
+            cuts them into windows has more in its batch.
     """
 
-    def __init__(self, maps=(), skipped=()):
+    def __init__(self, maps=(), skipped=(), num_samples=None):
         self._maps = dict(maps)
         self.skipped = dict(skipped)
+        self.num_samples = num_samples
 
     def __getitem__(self, path):
         return self._maps[path]
@@ -67,7 +74,8 @@ class AttentionMaps(Mapping):
     def select(self, layers):
         """The maps of a list of paths, or of a pattern like `"decoder/*"`."""
         chosen = select_layers(self._maps, layers)
-        return AttentionMaps({path: self._maps[path] for path in chosen})
+        chosen = {path: self._maps[path] for path in chosen}
+        return AttentionMaps(chosen, num_samples=self.num_samples)
 
     def save(self, path):
         """Write a `.npz` file; it replaces an old file only when complete.
@@ -108,15 +116,18 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
     The known attention layers are the layers of this package; the attention
     layers of `keras.layers`, with their subclasses; and layers with
     "attention" in the name of their class, as keras-hub's, whose weights are
-    what `keras.ops.softmax` gives in them. `register_attention_adapter` adds
-    others. A model whose attention runs inside a loop of its own is called
+    what `keras.ops.softmax` gives in them. What the axes of that softmax are
+    is guessed, so the layer is run again, unseen, on changed inputs, and its
+    map is shown if it follows them. (A traced function cannot compare: there,
+    what needs no guess is shown.) `register_attention_adapter` adds others,
+    and is believed. A model whose attention runs inside a loop of its own is called
     once more with `return_attention_scores`, if it has that.
 
     Weights are those before dropout. What looks like attention and cannot be
     read is named in a warning and in `maps.skipped`: a layer that forms no
     weights, such as `FlashAttention`, one that runs inside a loop, one whose
-    blocks of queries have keys of their own, and a softmax in a layer of an
-    unknown kind. In such a layer, a softmax that is not Keras's
+    blocks of queries have keys of their own, one whose softmax does not follow
+    its inputs, and a softmax in a layer of an unknown kind. In such a layer, a softmax that is not Keras's
     (`tf.nn.softmax`) stays invisible.
 
     Args:
@@ -130,6 +141,7 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
         The outputs, and `AttentionMaps`.
 
     Raises:
+        TypeError: If `model` is no model or layer of Keras.
         ValueError: If there are no weights to be had, or no layer matches.
 
     Warns:
@@ -156,7 +168,8 @@ def _capture(model, args, kwargs, layers):
     run = Run(model, layers)
     with run.watch():
         outputs = model(*args, **kwargs)
-    maps = AttentionMaps(run.maps(outputs), run.skipped())
+    num_samples = _num_samples(args, kwargs)
+    maps = AttentionMaps(run.maps(outputs), run.skipped(), num_samples)
     warning = "".join(
         f"\n  {path}: {why}" for path, why in maps.skipped.items()
     )
@@ -170,8 +183,21 @@ def _capture(model, args, kwargs, layers):
     return outputs, maps, warning
 
 
+def _num_samples(args, kwargs):
+    """The length of the first axis of the inputs, if all have the same."""
+    shapes = [getattr(x, "shape", ()) for x in tree.flatten((args, kwargs))]
+    lengths = {shape[0] for shape in shapes if len(shape) > 1}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
 def build(model, args, kwargs):
     """Call a model that has no weights yet, without training it."""
+    if not isinstance(model, keras.Layer):
+        raise TypeError(
+            "`model` must be a model or a layer of Keras 3; wrap a function in "
+            "`keras.layers.Lambda` and its layers in a `keras.Model`. "
+            f"Received: {model!r}."
+        )
     if not model.built:
         training = {"training": False} if "training" in kwargs else {}
         model(*args, **kwargs | training)
@@ -256,6 +282,7 @@ class Run:
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
         self._running = []
+        self._probe = None  # while a layer runs again: how weights change
         self._num_heard = 0
         self._thread = threading.get_ident()
 
@@ -312,10 +339,11 @@ class Run:
                 output = original(*args, **kwargs)
             finally:
                 self._running.pop()
-            self._leave(frame)
+            if self._probe is None:
+                self._leave(frame, original, output)
             if isinstance(layer, keras.layers.Softmax):
                 if self._num_heard > num_heard:
-                    self._replace_heard(output)
+                    self._replace_heard(layer, output)
             elif isinstance(layer, keras.layers.RNN):
                 self._join_steps(frame, output)
             elif looped := self._looped(frame, output):
@@ -331,11 +359,14 @@ class Run:
             return
         self._num_heard += 1
         frame.softmaxes.append(weights)
+        if self._probe is not None:
+            return self._probe(frame, weights)
         if self._change and frame.path in self._chosen:
             return self._changed(frame.path, weights)
 
-    def _replace_heard(self, weights):
+    def _replace_heard(self, layer, weights):
         """A `Softmax` layer sets masked weights to 0 after its softmax."""
+        weights = as_rows(weights, layer.axis)
         self._owner_of_softmax().softmaxes[-1] = weights
 
     def _owner_of_softmax(self):
@@ -356,13 +387,16 @@ class Run:
                 return others[0]
         return innermost
 
-    def _leave(self, frame):
+    def _leave(self, frame, call, output):
         """A call returns: what were its softmaxes?"""
         path, layer, inputs, softmaxes = frame[:4]
         adapter = self._adapters.get(path)
         if adapter is None:
             if self._wanted is None and may_hold_attention(layer):
-                if any(may_be_attention(w, inputs) for w in softmaxes):
+                if any(
+                    may_be_attention(w, inputs) and not _is_given(w, output)
+                    for w in softmaxes
+                ):
                     self._skip(path, _REASONS["unknown"])
             return
         within = [name for name, _ in self.records[frame.num_records :]]
@@ -372,23 +406,70 @@ class Run:
             return self._skip(path, adapter.reason)
         # The softmax of a model, or beside attention, may be a classifier's.
         strict = isinstance(layer, keras.Model) or within
-        maps = [
-            to_map(layer, weights, inputs)
-            for weights in softmaxes
+        found = [
+            i
+            for i, weights in enumerate(softmaxes)
             if looks_like_attention(weights, inputs)
             or not (strict or runs_over_features(weights, inputs))
         ]
-        for weights in maps:
-            if weights is None:
-                self._skip(path, _REASONS["axes"])
+        why = None
+        for i in found:
+            reading, because = self._read(frame, call, output, i)
+            if reading is None:
+                why = why or because
             else:
-                self._record(path, weights)
-        if maps or self._skips[frame.num_skips :]:
+                self._record(path, reading(softmaxes[i]))
+        if why and len(self.records) == frame.num_records + len(within):
+            self._skip(path, why)
+        if found or self._skips[frame.num_skips :]:
             return
         if any(may_be_attention(w, inputs) for w in softmaxes):
             self._skip(path, _REASONS["unknown"])
         elif not within:
             self._skip(path, _REASONS["features" if softmaxes else "fused"])
+
+    def _read(self, frame, call, output, i):
+        """How to read a softmax as a map; or None, and why."""
+        weights = frame.softmaxes[i]
+        found = readings(frame.layer, weights, frame.inputs)
+        if not found:
+            return None, _REASONS["axes"]
+        if self._adapters[frame.path] != BY_GUESS:
+            return found[0], None
+        if _array(weights) is None:  # in a graph nothing can be compared
+            is_plain = len(found) == 1
+            return (found[0], None) if is_plain else (None, _REASONS["graph"])
+        again = functools.partial(self._again, frame, call, i)
+        try:
+            reading = true_reading(found, frame.inputs, weights, output, again)
+        except Exception as error:  # of a layer that does not run twice
+            return None, f"{_REASONS['guess']} ({error})"
+        return reading, _REASONS["guess"]
+
+    def _again(self, frame, call, i, inputs, change=None):
+        """Run a layer once more, unseen; its softmax i, and its output."""
+        once_more = frame._replace(inputs=inputs, softmaxes=[])
+
+        def probe(of, weights):
+            if change and of is once_more and len(of.softmaxes) == i + 1:
+                return change(weights)
+
+        made = len(self.records), len(self._skips)
+        before = [(v, v.value) for v in frame.layer.non_trainable_variables]
+        self._running.append(once_more)
+        self._probe = probe
+        try:
+            args, kwargs = inputs
+            output = call(*args, **kwargs)
+        finally:
+            self._probe = None
+            self._running.pop()
+            del self.records[made[0] :], self._skips[made[1] :]
+            for variable, value in before:
+                variable.assign(value)
+        if len(once_more.softmaxes) != len(frame.softmaxes):
+            raise ValueError("it has not the same softmaxes when it runs again")
+        return once_more.softmaxes[i], output
 
     def _join_steps(self, frame, output):
         """The steps of a recurrent layer as rows of one map."""
@@ -526,6 +607,9 @@ _REASONS = {
     "features": "its softmax does not run over positions of its inputs",
     "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "
     "it runs over blocks of positions, or over no positions at all",
+    "guess": "what its softmax gives does not behave as attention to positions "
+    "of its inputs when it is run again; `register_attention_adapter` reads it",
+    "graph": "its softmax must be guessed, which only an eager call can check",
     "loop": "it ran inside a loop of the graph, which its weights cannot "
     "leave; a model with `return_attention_scores` can be asked for them",
     "training": "it ran inside a loop, and asking its model once more would "
@@ -533,6 +617,16 @@ _REASONS = {
     "unknown": "its softmax looks like attention, but it is of no known kind; "
     "`register_attention_adapter` adds kinds",
 }
+
+
+def _is_given(weights, output):
+    """Whether a softmax is what its model gives: a classifier's."""
+    weights = _array(weights)
+    given = [_array(x) for x in tree.flatten(output) if hasattr(x, "shape")]
+    return weights is not None and any(
+        x is not None and np.array_equal(x.ravel(), weights.ravel())
+        for x in given
+    )
 
 
 def beside(outputs, weights):

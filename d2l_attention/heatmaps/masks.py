@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from d2l_attention.heatmaps.selection import check_paths, of_path, to_numpy
 import numpy as np
 
 
@@ -21,19 +22,32 @@ class MaskLeak(NamedTuple):
 
 
 def check_attention_masks(
-    maps, key_mask=None, *, use_causal_mask=False, tolerance=1e-6
+    maps,
+    key_mask=None,
+    *,
+    query_mask=None,
+    use_causal_mask=False,
+    window=None,
+    tolerance=1e-6,
 ):
-    """Find attention on padding, or on the future.
+    """Find attention on padding, on the future, or outside a window.
 
-    Where T = S the queries are taken to be the keys, and the rows of padding
-    are not checked.
+    Each argument but the last may be a dict of path, or of a pattern like
+    `"decoder/*"`, to what holds there; other layers are then not checked for
+    it. Rows of padding count, too, unless `query_mask` says which they are, or
+    they look at all keys evenly: Keras leaves such rows where a mask allows
+    nothing.
 
     Args:
         maps: Mapping of layer path to weights `(B, H, T, S)`.
-        key_mask: Bool array `(B, S)`, True at tokens, or a dict of path to
-            such an array.
-        use_causal_mask: Whether row t may attend to the columns s ≤ t + S − T
-            only, as `causal_mask(T, S)` has it: the last row sees all.
+        key_mask: Bool array `(B, S)`, True at tokens.
+        query_mask: Bool array `(B, T)`, True at the rows to check; all by
+            default.
+        use_causal_mask: Bool, whether row t may attend to the columns
+            s ≤ t + S − T only, as `causal_mask(T, S)` has it: the last row
+            sees all.
+        window: Pair of ints, how far back and ahead a row may attend, as in
+            `window_mask`.
         tolerance: Float, the share of a row that is not yet a leak.
 
     Returns:
@@ -42,32 +56,40 @@ def check_attention_masks(
         has any.
 
     Raises:
+        TypeError: If `maps` is not a mapping.
         ValueError: If a mask does not fit its layer, or is for a path that
             is not there.
+
+    Example:
+        >>> off_by_one = np.array([[[[0.0, 0.0, 1.0]] * 3]])
+        >>> (leak,) = check_attention_masks(
+        ...     {"layer": off_by_one}, window=(1, 1)
+        ... )
+        >>> leak.kind, leak.mass
+        ('keys outside its window', 1.0)
     """
-    if isinstance(key_mask, dict):
-        _check_paths(key_mask, maps)
+    if not hasattr(maps, "items"):
+        raise TypeError(
+            "`maps` must be a mapping of layer path to weights, as "
+            f"`get_attention_weights` gives. Received: {type(maps).__name__}."
+        )
+    options = {
+        "key_mask": key_mask,
+        "query_mask": query_mask,
+        "use_causal_mask": use_causal_mask,
+        "window": window,
+    }
+    options = {
+        name: given if isinstance(given, dict) else {"*": given}
+        for name, given in options.items()
+    }
+    for name, given in options.items():
+        check_paths(name, given, maps)
     leaks = []
     for path, weights in maps.items():
-        weights = np.asarray(weights, "float64")
-        batch, num_heads, t, s = weights.shape
-        mask = key_mask
-        if isinstance(key_mask, dict):  # a later call has its layer's mask
-            mask = key_mask.get(path, key_mask.get(path.split("#")[0]))
-        rows = np.ones((batch, t), bool)
-        forbidden = {}
-        if mask is not None:
-            mask = np.asarray(mask, bool)
-            if mask.shape != (batch, s):
-                raise ValueError(
-                    f"The mask of {path!r} must be (batch, keys), "
-                    f"{(batch, s)}. Received: shape {mask.shape}."
-                )
-            rows = mask if t == s else rows
-            forbidden["padding"] = ~mask[:, None]
-        if use_causal_mask:
-            future = np.triu(np.ones((t, s), bool), 1 + s - t)
-            forbidden["the future"] = future[None]
+        weights = to_numpy(weights, f"weights of {path!r}", 4)
+        here = {name: of_path(given, path) for name, given in options.items()}
+        rows, forbidden = _forbidden(path, weights, **here)
         for kind, cells in forbidden.items():
             mass = (weights * cells[:, None]).sum(-1) * rows[:, None]
             for head, most in enumerate(mass.max(axis=(0, 2))):
@@ -76,11 +98,34 @@ def check_attention_masks(
     return leaks
 
 
-def _check_paths(masks, maps):
-    known = {*maps, *(path.split("#")[0] for path in maps)}
-    unknown = [path for path in masks if path not in known]
-    if unknown:
+def _forbidden(path, weights, key_mask, query_mask, use_causal_mask, window):
+    """The rows to check `(B, T)`, and the cells `(B, T, S)` of each kind."""
+    batch, _, t, s = weights.shape
+    offsets = np.arange(s) - np.arange(t)[:, None] - (s - t)
+    forbidden = {}
+    rows = np.ones((batch, t), bool)
+    if key_mask is not None:
+        keys = _fitting(key_mask, (batch, s), "key", path)
+        forbidden["padding"] = np.broadcast_to(~keys[:, None], (batch, t, s))
+        if t == s:
+            even = np.isclose(weights, 1 / s, rtol=1e-2).all(axis=(1, 3))
+            rows = keys | ~even
+    if query_mask is not None:
+        rows = _fitting(query_mask, (batch, t), "query", path)
+    if use_causal_mask:
+        forbidden["the future"] = (offsets > 0)[None]
+    if window is not None:
+        before, after = window
+        outside = (offsets < -before) | (offsets > after)
+        forbidden["keys outside its window"] = outside[None]
+    return rows, forbidden
+
+
+def _fitting(mask, shape, kind, path):
+    mask = np.asarray(mask, bool)
+    if mask.shape != shape:
         raise ValueError(
-            f"There are masks for {unknown}, which are not among the maps: "
-            f"{list(maps)}."
+            f"The {kind} mask of {path!r} must be {shape}, its sentences and "
+            f"their positions. Received: shape {mask.shape}."
         )
+    return mask

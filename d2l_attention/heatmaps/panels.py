@@ -9,6 +9,7 @@ from d2l_attention.heatmaps.plots import (
     number_format,
     plot_attention,
     pool,
+    tell_sums,
     turn,
 )
 from d2l_attention.heatmaps.selection import hide, select_maps, to_numpy
@@ -26,6 +27,7 @@ def plot_attention_grid(
     layers=None,
     heads=None,
     sample=0,
+    window=None,
     mask=None,
     figsize=None,
     cmap=None,
@@ -45,15 +47,19 @@ def plot_attention_grid(
             layer path to such an array.
         query_tokens, key_tokens: Lists of str, the tokens of the rows and of
             the columns. Those after the last token (padding) are left out.
-        tokens: Dict of layer path to a pair of lists (query tokens, key
+        tokens: Dict of layer path, or of a pattern like
+            `"multi_head_attention*"`, to a pair of lists (query tokens, key
             tokens), for layers with tokens of their own. Other layers take
             `query_tokens` and `key_tokens`.
         layers: A list of paths of a mapping, or a pattern like
             `"decoder/*/cross_attention"`. All layers by default.
         heads: List of int; all heads by default.
         sample: Int, which sentence of the batch.
-        mask: Bool array that broadcasts to `(T, S)`, True = may attend, or a
-            dict of path to one.
+        window: Int, which map of a layer that has not one for each input of
+            the model: it cuts them into windows, for example.
+        mask: Bool array `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, True = may
+            attend, or a dict of path or pattern to one. Axes of length 1 stand
+            for all.
         figsize: Size of one panel, in inches.
         cmap, vmin, vmax, fmt, rtl: As in `plot_attention`.
         max_ticks: Int, most labels on an axis; by default as many as fit.
@@ -65,15 +71,25 @@ def plot_attention_grid(
 
     Raises:
         ValueError: If no layer matches, an array does not have three or four
-            axes, or there are more tokens than rows or columns.
+            axes, there are more tokens than rows or columns, a mask does not
+            fit, there is no such head or sample, or `tokens` or `mask` name
+            what is not there.
 
     Warns:
         UserWarning: If a shown row has weight on a column that is left out.
     """
     grid = select_maps(
-        weights, query_tokens, key_tokens, tokens, layers, heads, sample
+        weights,
+        query_tokens,
+        key_tokens,
+        tokens,
+        layers,
+        heads,
+        sample,
+        mask,
+        window,
     )
-    shown = _hide_all(grid, mask)
+    shown = _matrices(grid)
     figure, images, _ = _draw_grid(
         grid,
         shown,
@@ -215,13 +231,15 @@ def _start_grid(
     layers=None,
     heads=None,
     sample=0,
+    window=None,
     annotate=False,
     **options,
 ):
     """The title of a grid, and a function that shows frame `i` in it."""
     chosen = query_tokens, key_tokens, tokens, layers, heads, sample
+    chosen = *chosen, mask, window
     grids = [select_maps(frame, *chosen) for frame in frames]
-    shown = [_hide_all(grid, mask) for grid in grids]
+    shown = [_matrices(grid) for grid in grids]
     shapes = [{path: m.shape for path, m in maps.items()} for maps in shown]
     for i, shape in enumerate(shapes):
         if shape != shapes[-1]:
@@ -253,9 +271,9 @@ def _number_grid(images, shown, annotate, fmt):
     return numbers
 
 
-def _hide_all(grid, mask):
+def _matrices(grid):
     """Dict of path to the masked array `(H, T, S)` of a grid's weights."""
-    return {path: hide(maps, mask, path) for path, (maps, _, _) in grid.items()}
+    return {path: maps for path, (maps, _, _) in grid.items()}
 
 
 def _draw_grid(
@@ -301,6 +319,9 @@ def _draw_grid(
             image, note = draw_cells(ax, weights, cmap, vmin, vmax, max_cells)
             images[path, column], notes[note] = image, True
     _label(grid, panels, heads, max_ticks, rtl)
+    rows = [maps.data.reshape(-1, maps.shape[-1]) for maps in shown.values()]
+    sums = np.concatenate([np.nansum(row, axis=-1) for row in rows])
+    notes[tell_sums(sums[:, None])] = True
     figure.suptitle("\n".join(filter(None, notes)))
     figure.supxlabel("keys")
     figure.supylabel("queries")

@@ -173,7 +173,8 @@ def plot_attention(
     label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
     ax.set(xlabel="keys", ylabel="queries")
     turn(ax, query_tokens, key_tokens, rtl)
-    title = "\n".join(line for line in (title, note) if line)
+    lines = title, note, tell_sums(weights)
+    title = "\n".join(line for line in lines if line)
     if title:
         family = families_for([title])
         ax.set_title(title, parse_math=False, fontfamily=family)
@@ -433,11 +434,24 @@ def draw_cells(ax, weights, cmap, vmin, vmax, max_cells, aspect=None):
         ),
     )
     ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    ax.spines[:].set_visible(True)  # a frame, whatever the figure's style
     if np.ma.is_masked(weights):
         _hatch(ax, weights.shape)
     if high * wide == 1:
         return image, ""
     return image, f"(each cell is the largest of {high} × {wide})"
+
+
+def tell_sums(weights):
+    """A note, if weights that may be shares of a whole do not add up to it."""
+    weights = np.asarray(weights, "float64")
+    if np.nanmin(weights, initial=0.0) < 0:
+        return ""
+    sums = np.nansum(weights, axis=-1)
+    sums = sums[sums > 1e-3]  # a row of zeros attends to nothing
+    if not sums.size or sums.max() > 1.01 or sums.min() > 0.99:
+        return ""
+    return f"(rows sum to {sums.min():.2f} – {sums.max():.2f})"
 
 
 def draw_scale(figure, axes, image, weights, label="weight", aspect=20):

@@ -31,26 +31,96 @@ def fits(path, layers=None):
 
 
 def select_maps(
-    weights, query_tokens, key_tokens, tokens, layers, heads, sample
+    weights,
+    query_tokens,
+    key_tokens,
+    tokens,
+    layers,
+    heads,
+    sample,
+    mask,
+    window=None,
 ):
     """The maps that a function for several maps shows, from its arguments.
 
-    A path has `(matrices (H, T, S), query tokens, key tokens)`. The path of an
-    array is `""`.
+    A path has `(matrices, query tokens, key tokens)`; the matrices are a masked
+    array `(H, T, S)`. The path of an array is `""`.
     """
     if not hasattr(weights, "items"):
         weights = {"": weights}
-    tokens = {} if tokens is None else tokens
+    if tokens is not None and not isinstance(tokens, dict):
+        raise TypeError(
+            "`tokens` must be a dict of layer path to a pair of lists; lists "
+            "for all layers are `query_tokens` and `key_tokens`. Received: "
+            f"{type(tokens).__name__}."
+        )
+    num_samples = getattr(weights, "num_samples", None)
+    windowed = {p for p, w in weights.items() if _has_windows(w, num_samples)}
+    if window is not None and not windowed:
+        raise ValueError(f"No layer has windows. Received: {window=}.")
     maps = {}
+    tokens, masks = (
+        given if isinstance(given, dict) else {"*": given}
+        for given in (tokens, mask)
+    )
+    for name, given in (("tokens", tokens), ("mask", masks)):
+        check_paths(name, given, weights)
     for path in select_layers(weights, layers):
-        matrices = _heads_of(weights[path], path, sample, heads)
-        pair = tokens.get(path, (query_tokens, key_tokens))
-        maps[path] = (_cut(matrices, *pair, path), *pair)
+        of = f"weights of {path!r}" if path else "weights"
+        four_axes = np.asarray(weights[path], dtype="float64")
+        place = sample
+        if four_axes.ndim != 4:
+            four_axes, place = to_numpy(four_axes, of, 3)[None], 0
+        elif path in windowed:
+            _check_window(four_axes, window, num_samples, of)
+            place = window
+        chosen = _choose(four_axes, place, heads, of)
+        pair = of_path(tokens, path) or (query_tokens, key_tokens)
+        matrices = np.ma.masked_invalid(_cut(four_axes[chosen], *pair, path))
+        allowed = of_path(masks, path)
+        if allowed is not None:
+            allowed = _as_four_axes(
+                allowed, four_axes.shape, matrices.shape, of
+            )
+            matrices = np.ma.masked_where(~allowed[chosen], matrices)
+        maps[path] = (matrices, *pair)
     return maps
+
+
+def check_paths(name, given, weights):
+    unknown = [
+        path
+        for path in given
+        if not fnmatch.filter([*weights, *map(_first_call, weights)], path)
+    ]
+    if unknown:
+        raise ValueError(
+            f"`{name}` names {unknown}, but the maps are {list(weights)}."
+        )
+
+
+def _first_call(path):
+    """The path of a layer's first call, whose tokens all its calls have."""
+    return path.split("#")[0]
+
+
+def of_path(given, path):
+    """What a dict has for a path: by its name, or by a pattern that fits."""
+    for name in (path, _first_call(path)):
+        for pattern, value in given.items():
+            if fnmatch.fnmatch(name, pattern):
+                return value
+    return None
 
 
 def to_numpy(array, name, num_axes):
     """A float64 array; refuse an empty one or another number of axes."""
+    if hasattr(array, "items"):
+        raise TypeError(
+            f"`{name}` must be one array. Choose one of a mapping by its path, "
+            "or draw all by `plot_attention_grid`. Received: a mapping of "
+            f"{list(array)}."
+        )
     array = np.asarray(array, dtype="float64")
     if array.ndim != num_axes or not array.size:
         raise ValueError(
@@ -60,23 +130,68 @@ def to_numpy(array, name, num_axes):
     return array
 
 
-def hide(weights, mask, path=""):
+def hide(weights, mask):
     """A masked array that hides NaN and the cells that `mask` forbids."""
-    if isinstance(mask, dict):
-        mask = mask.get(path)
     if mask is not None:
         mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
         weights = np.ma.masked_where(~mask, weights)
     return np.ma.masked_invalid(weights)
 
 
-def _heads_of(weights, path, sample, heads):
-    """The chosen heads of one sentence, `(H, T, S)`."""
-    weights = np.asarray(weights, dtype="float64")
-    if weights.ndim == 4:
-        weights = weights[sample]
-    weights = to_numpy(weights, f"weights of {path}" if path else "weights", 3)
-    return weights if heads is None else weights[list(heads)]
+def _has_windows(weights, num_samples):
+    """Whether a layer's batch is not that of the model."""
+    return np.ndim(weights) == 4 and len(weights) != (
+        num_samples or len(weights)
+    )
+
+
+def _check_window(weights, window, num_samples, of):
+    if window is None or not 0 <= window < len(weights):
+        raise ValueError(
+            f"The {of} are {len(weights)} for {num_samples} inputs of the "
+            "model, since the layer cuts them into windows, or runs on them "
+            f"more than once. Choose one by `window`, 0 to {len(weights) - 1}. "
+            f"Received: {window}."
+        )
+
+
+def _choose(weights, sample, heads, of):
+    """The index of one sentence and its heads, if they are there."""
+    num_samples, num_heads = weights.shape[:2]
+    if not -num_samples <= sample < num_samples:
+        raise ValueError(
+            f"`sample` must be one of the {num_samples} sentences of the {of}, "
+            f"of shape {weights.shape}. Received: {sample}."
+        )
+    heads = [*(range(num_heads) if heads is None else heads)]
+    wrong = [head for head in heads if not -num_heads <= head < num_heads]
+    if wrong:
+        raise ValueError(
+            f"`heads` must be among 0 to {num_heads - 1}, the heads of the "
+            f"{of}. Received: {wrong}."
+        )
+    return sample, heads
+
+
+def _as_four_axes(mask, shape, shown, of):
+    """A mask `(T, S)`, `(B, T, S)` or `(B, H, T, S)` as `(B, H, T, S)`.
+
+    As in the layers' contract, three axes are those of a batch, never heads.
+    T and S are those of all weights, or of the part that is shown.
+    """
+    found = np.asarray(mask, bool)
+    mask = found[:, None] if found.ndim == 3 else found
+    part = shape[:2] + shown[1:]
+    for size in (shape, part):
+        try:
+            return np.broadcast_to(mask, size)[..., : part[2], : part[3]]
+        except ValueError:
+            pass
+    b, h, t, s = shape
+    raise ValueError(
+        f"The mask of the {of} must fit (T, S), (B, T, S) or (B, H, T, S), "
+        f"here {(t, s)}, {(b, t, s)} or {shape}. Received: shape {found.shape}."
+    )
 
 
 def _cut(matrices, query_tokens, key_tokens, path):

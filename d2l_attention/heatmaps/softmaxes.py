@@ -15,7 +15,10 @@ from keras import ops, tree
 
 @contextlib.contextmanager
 def listen(hear):
-    """Call `hear(weights)` for each softmax `(…, T, S)` over the last axis.
+    """Call `hear(weights)` for each softmax of two axes or more.
+
+    The axis that it runs over is moved to the end, `(…, T, S)`. Weights of two
+    axes are those of one query, `(B, 1, S)`.
 
     The weights of `keras.ops.dot_product_attention`, which forms them inside,
     are formed beside it. What `hear` returns, if it is not None, takes the
@@ -26,11 +29,14 @@ def listen(hear):
 
     def heard_softmax(x, axis=-1):
         weights = softmax(x, axis=axis)
-        rank = len(weights.shape)
-        if rank < 3 or axis not in (-1, rank - 1):
+        if not isinstance(axis, int) or len(weights.shape) < 2:
             return weights
-        changed = hear(weights)
-        return weights if changed is None else changed
+        changed = hear(as_rows(weights, axis))
+        if changed is None:
+            return weights
+        if len(weights.shape) == 2:
+            changed = changed[:, 0]
+        return ops.moveaxis(changed, -1, axis)
 
     def heard_attend(query, key, value, **options):
         changed = hear(_weights_within(softmax, query, key, **options))
@@ -45,6 +51,12 @@ def listen(hear):
         yield
     finally:
         nn.softmax, nn.dot_product_attention = softmax, attend
+
+
+def as_rows(weights, axis):
+    """A softmax `(…, T, S)`, of two axes `(B, 1, S)`, whatever its axis."""
+    weights = ops.moveaxis(weights, axis, -1)
+    return weights[:, None] if len(weights.shape) == 2 else weights
 
 
 def _module_of_softmax():
@@ -105,9 +117,13 @@ def may_be_attention(weights, inputs):
     Either its last axis is as long as an input; or there are heads, and as
     many keys as queries, as in windows that a layer cuts.
     """
-    *_, t, s = weights.shape
-    square = len(weights.shape) > 3 and t == s and t not in (1, None)
-    return square or s in _sizes(inputs, weights).lengths
+    batch, *heads, t, s = weights.shape
+    sizes = _sizes(inputs, weights)
+    if heads and t == s and t not in (1, None):
+        return True
+    if not heads and t == 1 and batch not in (None, *sizes.batches):
+        return False  # of each position, over something else
+    return s in sizes.lengths
 
 
 def runs_over_features(weights, inputs):
@@ -116,32 +132,38 @@ def runs_over_features(weights, inputs):
     return size in sizes.features and size not in sizes.lengths
 
 
-def to_map(layer, weights, inputs):
-    """Weights `(B, H, T, S)` of a layer's softmax, or None.
+def readings(layer, weights, inputs):
+    """How the weights of a layer's softmax may be read as `(B, H, T, S)`.
 
-    Heads may be folded into the batch, `(B H, T, S)`; there may be no batch,
-    `(H, T, S)`; and heads may share keys, `(B, G, H / G, T, S)`. What runs
-    over other things than positions is no map, and neither are blocks of
-    queries, each with keys of its own.
+    Functions of the weights, the likeliest first. Heads may be folded into the
+    batch, `(B H, T, S)` or `(H B, T, S)`; there may be no batch, `(H, T, S)`;
+    and heads may share keys, `(B, G, H / G, T, S)`. There may be a column more
+    than keys, at the end or before them: a sink, which takes weight and gives
+    nothing. What runs over other things than positions is no map, and neither
+    are blocks of queries, each with keys of its own.
     """
-    if type(layer).__name__ == "GptOssAttention":  # of keras-hub
-        weights = weights[..., :-1]  # a sink takes weight and gives nothing
     batch, *heads, t, s = weights.shape
     sizes = _sizes(inputs, weights)
+    if s is not None and not sizes.hold(s) and sizes.hold(s - 1):
+        return [
+            lambda w, cut=cut, read=read: read(w[..., cut])
+            for cut in (slice(None, -1), slice(1, None))
+            for read in readings(layer, weights[..., cut], inputs)
+        ]
     if sizes.have_no_batch and t in sizes.batches - sizes.lengths:
-        return to_heads(ops.expand_dims(weights, 0))
+        return [lambda w: to_heads(ops.expand_dims(w, 0))]
     if t != 1 and not sizes.hold(t) and not sizes.hold(s):
-        return None
+        return []
     if not heads:
-        return _unfold(layer, weights, sizes)
+        return _unfolded(layer, weights, sizes)
     if batch is not None and sizes.batches and batch not in sizes.batches:
-        return None
+        return []
     if len(heads) > 1 and (
         not (sizes.hold(t) and sizes.hold(s))
         or any(n > 1 < t and n * t in sizes.lengths for n in heads if t)
     ):
-        return None
-    return to_heads(weights)
+        return []
+    return [to_heads]
 
 
 def to_heads(weights):
@@ -150,18 +172,26 @@ def to_heads(weights):
     return ops.reshape(weights, (batch, math.prod(heads), t, s))
 
 
-def _unfold(layer, weights, sizes):
+def _unfolded(layer, weights, sizes):
     """`(B H, T, S)` as `(B, H, T, S)`; H is 1 where there are no heads."""
     num_heads = getattr(layer, "num_heads", None)
-    batch, t, s = ops.shape(weights)
-    if weights.shape[0] is None:  # in a graph, where B and B H look alike
-        return to_heads(weights) if num_heads in (None, 1) else None
+    batch, t, s = weights.shape
+    if batch is None:  # in a graph, where B and B H look alike
+        return [to_heads] if num_heads in (None, 1) else []
     if batch in sizes.batches or not sizes.batches:
-        return to_heads(weights)
+        return [to_heads]
     heads, rest = divmod(batch, sizes.batch)
     if rest or not sizes.hold(t) or num_heads not in (None, heads):
-        return None
-    return ops.reshape(weights, (sizes.batch, heads, t, s))
+        return []
+
+    def batch_first(weights):
+        return ops.reshape(weights, (sizes.batch, heads, *weights.shape[1:]))
+
+    def heads_first(weights):
+        weights = ops.reshape(weights, (heads, sizes.batch, *weights.shape[1:]))
+        return ops.swapaxes(weights, 0, 1)
+
+    return [batch_first] if sizes.batch == 1 else [batch_first, heads_first]
 
 
 class _Sizes(NamedTuple):

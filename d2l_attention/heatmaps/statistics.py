@@ -125,7 +125,8 @@ def attention_entropy(weights, *, mask=None, normalize=False):
     have equal weights.
 
     Args:
-        weights: Float array `(…, T, S)` whose rows sum to 1.
+        weights: Float array `(…, T, S)`. A row that does not sum to 1, since
+            a sink or padding has the rest, counts as shares of its sum.
         mask: Bool array that broadcasts to `weights`, True = may attend.
         normalize: Whether to divide by the entropy of equal weights on all
             keys that may be attended, so that the maximum is 1.
@@ -133,7 +134,7 @@ def attention_entropy(weights, *, mask=None, normalize=False):
     Returns:
         Float array `(…, T)`, NaN for queries that attend to nothing.
     """
-    weights = np.asarray(weights, "float64")
+    weights = _shares(np.asarray(weights, "float64"))
     positive = np.where(weights > 0, weights, 1.0)
     entropy = -(positive * np.log(positive)).sum(-1)
     if normalize:
@@ -147,7 +148,8 @@ def attention_distance(weights, *, mask=None):
     """How far each query attends: Σ w |t − s|, in tokens.
 
     Args:
-        weights: Float array `(…, T, T)` of self-attention whose rows sum to 1.
+        weights: Float array `(…, T, T)` of self-attention; rows as in
+            `attention_entropy`.
         mask: As in `attention_entropy`.
 
     Returns:
@@ -156,7 +158,7 @@ def attention_distance(weights, *, mask=None):
     Raises:
         ValueError: If the number of keys is not the number of queries.
     """
-    weights = self_attention(weights)
+    weights = _shares(self_attention(weights))
     positions = np.arange(weights.shape[-1])
     distance = (weights * abs(positions[:, None] - positions)).sum(-1)
     return np.where(_attends(weights, mask), distance, np.nan)
@@ -238,6 +240,12 @@ def _membership(words, size, name):
     ]
     word_of_piece = np.cumsum(starts) - 1
     return np.eye(word_of_piece[-1] + 1)[:, word_of_piece]
+
+
+def _shares(weights):
+    """Each weight as a share of its row; a row of zeros stays."""
+    sums = weights.sum(-1, keepdims=True)
+    return np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
 
 
 def _attends(weights, mask):

@@ -12,8 +12,8 @@ from d2l_attention._page import Page
 from d2l_attention.heatmaps.display import describe_attention, display_figure
 from d2l_attention.heatmaps.labels import readable, right_to_left
 from d2l_attention.heatmaps.palette import viridis
-from d2l_attention.heatmaps.plots import plot_attention
-from d2l_attention.heatmaps.selection import hide, select_maps
+from d2l_attention.heatmaps.plots import plot_attention, tell_sums
+from d2l_attention.heatmaps.selection import select_maps
 import numpy as np
 
 _LIMIT = 10_000_000  # bytes of a page
@@ -41,6 +41,7 @@ def view_attention(
     layers=None,
     heads=None,
     sample=0,
+    window=None,
     mask=None,
     layer=None,
     head=None,
@@ -61,8 +62,8 @@ def view_attention(
     page says which. Cells that may not be attended are hatched.
 
     Args:
-        weights, query_tokens, key_tokens, tokens, layers, heads, sample, mask:
-            As in `plot_attention_grid`.
+        weights, query_tokens, key_tokens, tokens, layers, heads, sample,
+            window, mask: As in `plot_attention_grid`.
         layer: Str, path of the layer that is shown first.
         head: Int, number of the head that is shown first, or `"mean"`.
         view: `"overview"`, `"map"` or `"lines"`, the view that is shown
@@ -80,7 +81,15 @@ def view_attention(
             `layer`, `head`, `view` or `sentence_b`.
     """
     maps = select_maps(
-        weights, query_tokens, key_tokens, tokens, layers, heads, sample
+        weights,
+        query_tokens,
+        key_tokens,
+        tokens,
+        layers,
+        heads,
+        sample,
+        mask,
+        window,
     )
     size = _packed_size(
         {path: matrices for path, (matrices, _, _) in maps.items()}
@@ -94,7 +103,7 @@ def view_attention(
         )
     _check_sentence(maps, sentence_b)
     first = _first_shown(maps, heads, layer, head, view)
-    return AttentionView(maps, heads, mask, first, sentence_b)
+    return AttentionView(maps, heads, first, sentence_b)
 
 
 class AttentionView(Page):
@@ -102,11 +111,8 @@ class AttentionView(Page):
 
     still_folds = True
 
-    def __init__(self, maps, heads, mask, first, sentence_b):
-        shown = {
-            path: hide(matrices, mask, path)
-            for path, (matrices, _, _) in maps.items()
-        }
+    def __init__(self, maps, heads, first, sentence_b):
+        shown = {path: matrices for path, (matrices, _, _) in maps.items()}
         values = [matrices.compressed() for matrices in shown.values()]
         lowest = min(v.min(initial=0.0) for v in values)
         if lowest < 0:
@@ -128,6 +134,7 @@ class AttentionView(Page):
                     "keys": _names(keys, matrices.shape[2]),
                     "backward": right_to_left(keys),
                     "sentence_b": _sentence_start(matrices, sentence_b),
+                    "sums": tell_sums(matrices.data),
                     **packed[path],
                 }
                 for path, (matrices, queries, keys) in maps.items()

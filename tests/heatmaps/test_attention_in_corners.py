@@ -6,9 +6,11 @@ import warnings
 
 from contract import draw, to_numpy
 from d2l_attention.heatmaps import (
+    adapters,
     check_attention_masks,
     get_attention_gradients,
     get_attention_weights,
+    register_attention_adapter,
 )
 import keras
 from keras import layers, ops
@@ -309,8 +311,13 @@ class SlotAttention(Slots):
     pass
 
 
-def test_the_columns_of_a_mask_are_not_features():
+def test_the_columns_of_a_mask_are_not_features(monkeypatch):
     allowed = np.ones((2, 5, 7), bool)
+    # By their columns, slots are not told from experts or from classes.
+    with pytest.raises(ValueError, match="slots: what its softmax gives"):
+        get_attention_weights(SlotAttention(name="slots"), X, allowed)
+    monkeypatch.setattr(adapters, "_REGISTERED", [])
+    register_attention_adapter(SlotAttention)
     _, maps = get_attention_weights(SlotAttention(name="slots"), X, allowed)
     assert maps["slots"].shape == (2, 1, 5, 7)
 
@@ -436,7 +443,7 @@ def test_a_mask_serves_all_calls_of_its_layer_and_no_other():
     mask = np.array([[True, True, True, False]])
     leaks = check_attention_masks(maps, {"shared": mask})
     assert [leak.layer for leak in leaks] == ["shared", "shared#2"]
-    with pytest.raises(ValueError, match=r"masks for \['sharde'\]"):
+    with pytest.raises(ValueError, match=r"`key_mask` names \['sharde'\]"):
         check_attention_masks(maps, {"sharde": mask})
 
 

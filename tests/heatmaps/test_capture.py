@@ -369,8 +369,10 @@ def test_attention_on_padding_and_on_the_future_is_found():
     weights = np.zeros((2, 3, 6, 6))
     weights[..., 0] = 1
     weights[0, 1, 2] = [0.25, 0, 0, 0, 0.75, 0]
-    weights[0, 2, 5] = [0, 0, 0, 0, 0, 1]  # a row of padding: not looked at
-    (leak,) = check_attention_masks({"layer": weights}, MASK)
+    weights[0, 2, 5] = [0, 0, 0, 0, 0, 1]  # a row of padding
+    leaks = check_attention_masks({"layer": weights}, MASK)
+    assert [leak.head for leak in leaks] == [1, 2]
+    (leak,) = check_attention_masks({"layer": weights}, MASK, query_mask=MASK)
     assert leak == ("layer", 1, "padding", 0.75)
     assert str(leak) == (
         "layer, head 1: up to 75.0% of a row's attention lies on padding"

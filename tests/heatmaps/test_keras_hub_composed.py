@@ -618,6 +618,8 @@ def segformer():
 
 BLOCKS = "runs over blocks"
 WEIGHTLESS = "forms no weights"
+# Its keys are mixtures of neighbours, made by itself: no position is a column.
+MIXED = "does not behave as attention to positions"
 SQUARE = (2, 4, 4, 4)
 # What makes the model and its inputs; the shapes of its maps; what is skipped,
 # and why; how many softmaxes with heads give no map.
@@ -700,21 +702,27 @@ BACKBONES = {
             (2, 4, 1, 12),
         ],
     ),
-    "MobileNetV5": (mobilenet_v5, [(2, 4, 64, 16)]),
     "StableDiffusion3": (
         stable_diffusion_3,
         [SQUARE] * 8
         # with and without the prompt: of its 81 tokens and 4 patches
-        + [(4, 4, 85, 85), (4, 4, 4, 4), (4, 4, 85, 85)]
-        + [(2, 1, 16, 16)] * 2,
+        + [(4, 4, 85, 85), (4, 4, 4, 4), (4, 4, 85, 85)],
+        {
+            "encoder/mid_attention": MIXED,
+            "decoder/mid_attention": MIXED,
+        },
+        2,
     ),
     "Flux": (flux, [(2, 4, 11, 11)] * 2),
     "BLIP2": (blip2, [(2, 4, 5, 5), (2, 4, 3, 3), (2, 4, 3, 5), (2, 4, 7, 7)]),
     "Gemma3n": (
         gemma3n,
-        [(3, 4, 64, 16), SQUARE, SQUARE],  # an image of its own comes first
-        {"gemma3n_audio_encoder/conformer_block_0/attention/attn": BLOCKS},
-        1,
+        [SQUARE, SQUARE],
+        {
+            "gemma3n_audio_encoder/conformer_block_0/attention/attn": BLOCKS,
+            "mobile_net_v5_backbone_1/mobile_attention_1/attn": MIXED,
+        },
+        2,
     ),
     "Gemma4": (
         gemma4,

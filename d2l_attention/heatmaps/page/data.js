@@ -96,7 +96,7 @@ function weightInWords(layer, head, t, s) {
 
 function precisionInWords(layer) {
   const of = layer.peaks ? "of its row" : "of all maps";
-  return `Weights of this layer are rounded to 1/${layer.levels} of the largest weight ${of}; numbers show the digits that are true.`;
+  return `Weights of this layer are rounded to 1/${layer.levels} of the largest weight ${of}; numbers show the digits that are true. ${layer.sums}`;
 }
 
 // First and behind last of the rows (or columns) that the sentence filter shows.

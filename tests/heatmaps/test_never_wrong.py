@@ -1,0 +1,376 @@
+"""Maps that a guess would get wrong: each is right, or named as skipped."""
+
+import warnings
+
+from contract import draw, to_numpy
+from d2l_attention import window_mask
+from d2l_attention.heatmaps import (
+    attention_distance,
+    attention_entropy,
+    check_attention_masks,
+    get_attention_weights,
+    plot_attention,
+    plot_attention_grid,
+    view_attention,
+)
+import keras
+from keras import layers, ops
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+B, T, D, H = 3, 5, 8, 4
+X = draw(B, T, D)
+
+
+def attention(name="known"):
+    return layers.MultiHeadAttention(2, 4, name=name)
+
+
+def read(layer, *inputs):
+    """Maps and what was skipped, whatever there is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _, maps = get_attention_weights(layer, *inputs)
+        except ValueError as error:
+            return {}, str(error)
+    return dict(maps), str(maps.skipped)
+
+
+def softmax(x):
+    exp = np.exp(x - x.max(-1, keepdims=True))
+    return exp / exp.sum(-1, keepdims=True)
+
+
+class StackedAttention(keras.Layer):
+    """Heads stacked on the batch, as tf.concat(tf.split(…), 0) has them."""
+
+    def call(self, x):
+        heads = ops.concatenate(ops.split(x, H, axis=2), axis=0)
+        scores = ops.matmul(heads, ops.swapaxes(heads, 1, 2))
+        mixed = ops.matmul(ops.softmax(scores), heads)
+        return ops.concatenate(ops.split(mixed, H, axis=0), axis=2)
+
+
+def test_heads_stacked_before_the_batch_are_those_of_their_sentence():
+    maps, _ = read(StackedAttention(name="stacked"), X)
+    heads = X.reshape(B, T, H, D // H)
+    expected = softmax(np.einsum("bthk,bshk->bhts", heads, heads))
+    np.testing.assert_allclose(maps["stacked"], expected, atol=1e-5)
+
+
+class HeadsFirstAttention(keras.Layer):
+    """`(H, B, T, S)`, with as many heads as sentences."""
+
+    def call(self, x):
+        heads = ops.stack(ops.split(x, 2, axis=2))
+        scores = ops.einsum("hbtk,hbsk->hbts", heads, heads)
+        return ops.einsum("hbts,hbsk->bthk", ops.softmax(scores), heads)
+
+
+def test_an_axis_of_heads_before_the_batch_is_no_batch():
+    maps, why = read(HeadsFirstAttention(name="first"), X[:2])
+    assert not maps and "first: " in why
+
+
+class AttentionTagger(keras.Layer):
+    """Attention within, and a softmax over T classes behind it."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.classes = layers.Dense(T)
+
+    def build(self, shape):
+        self.classes.build(shape)
+
+    def call(self, x):
+        weights = ops.softmax(ops.einsum("btd,bsd->bts", x, x))
+        return ops.softmax(self.classes(ops.matmul(weights, x)))
+
+
+class MoE3Attention(keras.Layer):
+    """A router that sends each token to T experts."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.router = layers.Dense(T)
+
+    def build(self, shape):
+        self.router.build(shape)
+
+    def call(self, x):
+        return ops.einsum("bte,btd->btd", ops.softmax(self.router(x)), x)
+
+
+def test_classes_and_experts_are_no_keys():
+    maps, _ = read(AttentionTagger(name="tagger"), X)
+    expected = softmax(np.einsum("btd,bsd->bts", X, X))[:, None]
+    assert list(maps) == ["tagger"]
+    np.testing.assert_allclose(maps["tagger"], expected, atol=1e-5)
+    maps, why = read(MoE3Attention(name="router"), X)
+    assert not maps and "router: " in why
+
+
+class TopAttention(keras.Layer):
+    """Keeps the two largest weights of a row, after the softmax."""
+
+    def __init__(self, renormalise, **options):
+        super().__init__(**options)
+        self.renormalise = renormalise
+
+    def call(self, x):
+        weights = ops.softmax(ops.einsum("btd,bsd->bts", x, x))
+        least = ops.top_k(weights, 2)[0][..., -1:]
+        kept = ops.where(weights >= least, weights, 0.0)
+        if self.renormalise:
+            kept = kept / ops.sum(kept, -1, keepdims=True)
+        return ops.matmul(kept, x)
+
+
+@pytest.mark.parametrize("renormalise", [True, False])
+def test_weights_that_change_after_the_softmax_are_not_shown(renormalise):
+    maps, why = read(TopAttention(renormalise, name="top"), X)
+    assert not maps and "top: " in why
+
+
+class SinkAttention(keras.Layer):
+    """A score that belongs to no key, in a column first or last."""
+
+    def __init__(self, first, **options):
+        super().__init__(**options)
+        self.first = first
+
+    def call(self, x):
+        scores = ops.einsum("btd,bsd->bts", x, x)
+        sink = ops.ones_like(scores[..., :1])
+        both = [sink, scores] if self.first else [scores, sink]
+        weights = ops.softmax(ops.concatenate(both, axis=-1))
+        kept = weights[..., 1:] if self.first else weights[..., :-1]
+        return ops.matmul(kept, x)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_sink_takes_weight_and_shifts_no_label(first):
+    maps, _ = read(SinkAttention(first, name="sink"), X)
+    scores = np.einsum("btd,bsd->bts", X, X)
+    exp = np.exp(scores)
+    expected = exp / (exp.sum(-1, keepdims=True) + np.e)
+    np.testing.assert_allclose(maps["sink"][:, 0], expected, atol=1e-5)
+
+
+class BahdanauAttention(keras.Layer):
+    """A softmax over the second axis, as TensorFlow's tutorial has it."""
+
+    def __init__(self, flat=False, **options):
+        super().__init__(**options)
+        self.score, self.flat = layers.Dense(1), flat
+
+    def build(self, *shapes):
+        self.score.build((None, None, D))
+
+    def call(self, query, values):
+        scores = self.score(ops.tanh(query[:, None] + values))  # (B, S, 1)
+        if self.flat:
+            weights = ops.softmax(scores[..., 0])[..., None]
+        else:
+            weights = ops.softmax(scores, axis=1)
+        return ops.sum(weights * values, axis=1)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_a_softmax_over_any_axis_and_of_any_rank_is_read(flat):
+    layer = BahdanauAttention(flat, name="bahdanau")
+    outputs, maps = get_attention_weights(layer, X[:, 0], X)
+    assert maps["bahdanau"].shape == (B, 1, 1, T)
+    np.testing.assert_allclose(
+        maps["bahdanau"][:, 0, 0][:, None] @ X,
+        to_numpy(outputs)[:, None],
+        atol=1e-5,
+    )
+
+
+def pooled(kind):
+    """Keras's old attention of blocks: scores, a softmax, a product."""
+    x = keras.Input((T, D))
+    y = attention()(x, x)
+    scores = layers.Flatten()(layers.Dense(1)(y))
+    if kind == "activation":
+        weights = layers.Activation("softmax", name="pool")(scores)
+    else:
+        weights = layers.Softmax(name="pool")(scores)
+    y = layers.Dot(axes=1)([weights, y])
+    return keras.Model(x, layers.Dense(T, activation="softmax")(y))
+
+
+@pytest.mark.parametrize("kind", ["activation", "layer"])
+def test_pooling_of_a_functional_model_is_named_beside_a_known_layer(kind):
+    maps, why = read(pooled(kind), X)
+    assert list(maps) == ["known"]
+    assert "softmax looks like attention" in why
+
+
+def test_a_classifier_of_as_many_classes_as_positions_is_not_named():
+    x = keras.Input((T, D))
+    y = layers.GlobalAveragePooling1D()(attention()(x, x))
+    model = keras.Model(x, layers.Dense(T, activation="softmax")(y))
+    maps, why = read(model, X)
+    assert list(maps) == ["known"] and why == "{}"
+
+
+def shown_by(weights, **options):
+    """The masked arrays `(T, S)` that a grid draws, head by head."""
+    figure = plot_attention_grid(weights, **options)
+    arrays = [ax.images[0].get_array() for ax in figure.axes if ax.images]
+    plt.close("all")
+    return arrays[: weights["a"].shape[-3]]
+
+
+def test_a_mask_of_three_axes_is_a_batch_and_never_heads():
+    rng = np.random.default_rng(0)
+    weights = {"a": rng.dirichlet(np.ones(5), (3, 3, 5))}
+    allowed = np.stack([np.tri(5, k=k, dtype=bool) for k in range(3)])
+    for head in shown_by(weights, sample=1, mask=allowed):
+        np.testing.assert_array_equal(head.mask, ~allowed[1])
+    heads = np.broadcast_to(allowed, (3, 3, 5, 5))
+    for h, head in enumerate(shown_by(weights, sample=1, mask=heads)):
+        np.testing.assert_array_equal(head.mask, ~allowed[h])
+    few = {"a": weights["a"][:, :2]}
+    for head in shown_by(few, sample=2, mask={"a": allowed}):
+        np.testing.assert_array_equal(head.mask, ~allowed[2])
+    words = {"query_tokens": ["a", "b", "c"]}
+    for mask in (allowed, allowed[1, :3]):
+        for head in shown_by(few, sample=1, mask=mask, **words):
+            np.testing.assert_array_equal(head.mask, ~allowed[1, :3])
+    with pytest.raises(ValueError, match=r"\(3, 5, 5\).*shape \(2, 5, 5\)"):
+        plot_attention_grid(few, mask=allowed[:2])
+
+
+@pytest.mark.parametrize("show", [plot_attention_grid, view_attention])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tokens": {"typo": ("ab", "ab")}}, "`tokens` names .'typo'."),
+        ({"mask": {"typo": np.ones((2, 2))}}, "`mask` names .'typo'."),
+        ({"heads": [0, 9]}, r"0 to 2, the heads of .*\[9\]"),
+        ({"sample": 7}, "one of the 4 sentences .*Received: 7"),
+    ],
+)
+def test_what_is_not_there_is_told_by_its_name(show, options, said):
+    weights = np.ones((4, 3, 2, 2)) / 2
+    maps = {"multi_head_attention_2": weights, "decoder/self": weights}
+    with pytest.raises(ValueError, match=said):
+        show(maps, **options)
+
+
+def test_a_pattern_names_layers_whose_number_changes():
+    weights = np.ones((1, 1, 2, 3)) / 3
+    maps = {"multi_head_attention_7": weights, "other": weights}
+    pair = (["to", "be"], ["or", "not", "so"])
+    figure = plot_attention_grid(maps, tokens={"multi_head_attention*": pair})
+    first, second = figure.axes[:2]
+    assert [x.get_text() for x in first.get_xticklabels()] == pair[1]
+    assert pair[1][0] not in [x.get_text() for x in second.get_xticklabels()]
+
+
+def leaks_of(maps, *masks, **options):
+    """Which layers leak, and on what."""
+    leaks = check_attention_masks(maps, *masks, **options)
+    return {(leak.layer, leak.kind) for leak in leaks}
+
+
+def test_a_leak_in_the_rows_at_source_padding_is_found():
+    tokens = np.array([[True, True, True, False, False]])
+    weights = np.tile([0.5, 0.3, 0.2, 0.0, 0.0], (1, 1, 5, 1))
+    weights[0, 0, 4] = [0.4, 0.224, 0.0, 0.376, 0.0]
+    (leak,) = check_attention_masks({"cross": weights}, tokens)
+    assert leak.mass == pytest.approx(0.376)
+    weights[0, 0, 4] = 0.2  # Keras: a row that may see nothing
+    assert check_attention_masks({"self": weights}, tokens) == []
+    weights[0, 0, 1] = 0.2  # and one that may
+    assert check_attention_masks({"self": weights}, tokens)
+
+
+def test_each_layer_may_have_masks_of_its_own():
+    even = np.full((1, 2, 4, 4), 0.25)
+    causal = np.tri(4) / np.tri(4).sum(-1, keepdims=True)
+    maps = {
+        "encoder/0": even,
+        "decoder/0": even,
+        "decoder/1": causal[None, None],
+    }
+    found = leaks_of(maps, use_causal_mask={"decoder/*": True})
+    assert found == {("decoder/0", "the future")}
+    tokens = np.array([[True, True, True, False]])
+    assert leaks_of(maps, {"encoder/0": tokens}) == {("encoder/0", "padding")}
+    found = leaks_of(maps, window={"decoder/1": (3, 0), "encoder*": (2, 3)})
+    assert found == {("encoder/0", "keys outside its window")}
+
+
+def test_a_window_that_is_one_too_wide_is_found():
+    for before in (1, 2):
+        allowed = to_numpy(window_mask(7, 7, before, 0)).astype(float)
+        maps = {"a": (allowed / allowed.sum(-1, keepdims=True))[None, None]}
+        found = check_attention_masks(maps, window=(1, 0))
+        assert [leak.mass for leak in found] == [1 / 3] * (before == 2)
+
+
+def test_what_is_no_mapping_of_maps_is_told():
+    with pytest.raises(TypeError, match="`maps` must be a mapping .* ndarray"):
+        check_attention_masks(np.ones((1, 1, 2, 2)))
+    with pytest.raises(ValueError, match="4 axes"):
+        check_attention_masks({"a": np.ones((2, 2))})
+
+
+class Windows(keras.Model):
+    """Two windows of each picture are the batch of its attention, as Swin's."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = attention()
+
+    def call(self, x):
+        windows = ops.reshape(x, (-1, 3, D))
+        return ops.reshape(self.attention(windows, windows), (-1, 6, D))
+
+
+def test_windows_are_counted_by_a_name_of_their_own(tmp_path):
+    _, maps = get_attention_weights(Windows(), draw(2, 6, D))
+    assert maps["known"].shape == (4, 2, 3, 3)
+    for show in (plot_attention_grid, view_attention):
+        for options in ({}, {"sample": 1}, {"window": 4}):
+            with pytest.raises(ValueError, match="4 for 2 inputs .*0 to 3"):
+                show(maps, **options)
+    figure = plot_attention_grid(maps.select("known"), window=3)
+    drawn = figure.axes[0].images[0].get_array()
+    np.testing.assert_allclose(drawn, maps["known"][3, 0])
+    _, plain = get_attention_weights(attention(), X, X)
+    with pytest.raises(ValueError, match="No layer has windows"):
+        plot_attention_grid(plain, window=0)
+
+
+def test_rows_that_do_not_sum_to_one_say_so():
+    weights = np.array([[[0.2, 0.3, 0.0], [0.1, 0.4, 0.4], [0.0, 0.0, 0.0]]])
+    note = "(rows sum to 0.50 – 0.90)"
+    assert plot_attention(weights[0]).get_title() == note
+    assert plot_attention_grid(weights).get_suptitle() == note
+    assert note in view_attention(weights).to_html().replace("\\u2013", "–")
+    for whole in (np.eye(3), np.array([[5.0, 1.0]]), np.array([[-1.0, 0.2]])):
+        assert plot_attention(whole).get_title() == ""
+    plt.close("all")
+    shares = np.array([[0.4, 0.6, 0.0], [1 / 9, 4 / 9, 4 / 9]])
+    for statistic in (attention_entropy, attention_distance):
+        np.testing.assert_allclose(
+            statistic(weights[0])[:2], statistic([*shares, [0, 0, 0]])[:2]
+        )
+        assert np.isnan(statistic(weights[0])[2])
+
+
+def test_the_wrong_kind_of_argument_is_told():
+    weights = np.ones((2, 2)) / 2
+    with pytest.raises(TypeError, match="plot_attention_grid.*'layer'"):
+        plot_attention({"layer": weights})
+    with pytest.raises(TypeError, match="query_tokens.*Received: list"):
+        plot_attention_grid({"layer": weights[None]}, tokens=["a", "b"])
+    with pytest.raises(TypeError, match="a layer of Keras 3.*function"):
+        get_attention_weights(lambda x: x, X)
