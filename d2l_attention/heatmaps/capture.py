@@ -120,15 +120,15 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
     is guessed, so the layer is run again, unseen, on changed inputs, and its
     map is shown if it follows them. (A traced function cannot compare: there,
     what needs no guess is shown.) `register_attention_adapter` adds others,
-    and is believed. A model whose attention runs inside a loop of its own is called
-    once more with `return_attention_scores`, if it has that.
+    and is believed. A model whose attention runs inside a loop of its own is
+    called once more with `return_attention_scores`, if it has that.
 
     Weights are those before dropout. What looks like attention and cannot be
     read is named in a warning and in `maps.skipped`: a layer that forms no
     weights, such as `FlashAttention`, one that runs inside a loop, one whose
     blocks of queries have keys of their own, one whose softmax does not follow
-    its inputs, and a softmax in a layer of an unknown kind. In such a layer, a softmax that is not Keras's
-    (`tf.nn.softmax`) stays invisible.
+    its inputs, and a softmax in a layer of an unknown kind. In such a layer, a
+    softmax that is not Keras's (`tf.nn.softmax`) stays invisible.
 
     Args:
         model: A `keras.Model` or layer.
@@ -258,6 +258,64 @@ class _Frame(NamedTuple):
     num_skips: int
 
 
+class _Guess(NamedTuple):
+    """A softmax whose axes are guessed."""
+
+    frame: _Frame
+    call: Any  # the layer's own
+    i: int  # which of its softmaxes
+    readings: list
+    maps: Any  # by the likeliest reading
+
+
+def _kind(guess):
+    """Layers of one kind are read alike: one class, settings and shapes."""
+    path, layer, inputs, softmaxes, *_ = guess.frame
+    settings = {
+        name: value
+        for name, value in vars(layer).items()
+        if isinstance(value, (bool, int, float, str))
+        and not name.startswith(("name", "_name", "path", "_path"))
+    }
+    shapes = [tuple(getattr(x, "shape", ())) for x in tree.flatten(inputs)]
+    shapes.append(tuple(softmaxes[guess.i].shape))
+    return type(layer), guess.i, str(settings), str(shapes)
+
+
+class _Traces:
+    """What runs of layers change in them, to be put back."""
+
+    def __init__(self, layers, guesses):
+        self._attributes = [
+            (layer, dict(vars(layer)), _lists(layer)) for layer in layers
+        ]
+        variables = {
+            id(v): v
+            for guess in guesses
+            for v in guess.frame.layer.non_trainable_variables
+        }
+        self._variables = [
+            (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
+        ]
+
+    def remove(self):
+        for variable, value in self._variables:
+            variable.assign(value)
+        for layer, before, lists in self._attributes:
+            for name, value in before.items():
+                if vars(layer).get(name) is not value:
+                    object.__setattr__(layer, name, value)
+            for name in vars(layer).keys() - before.keys():
+                object.__delattr__(layer, name)
+            for found, content in lists:
+                del found[len(content) :]
+
+
+def _lists(layer):
+    found = [x for x in vars(layer).values() if isinstance(x, list)]
+    return [(x, list(x)) for x in found]
+
+
 class Run:
     """What is seen while a model runs once.
 
@@ -282,6 +340,7 @@ class Run:
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
         self._running = []
+        self._guesses = []
         self._probe = None  # while a layer runs again: how weights change
         self._num_heard = 0
         self._thread = threading.get_ident()
@@ -306,6 +365,7 @@ class Run:
                         put(stack, *stand_in)
             stack.enter_context(listen(self._hear))
             yield
+            self._settle()
 
     def maps(self, outputs):
         """Weights by path; the second call of a layer is `path#2`."""
@@ -331,6 +391,8 @@ class Run:
         def call(*args, **kwargs):
             if self._is_elsewhere():
                 return original(*args, **kwargs)
+            if self._probe is not None and isinstance(layer, _DROPPING):
+                return args[0] if args else kwargs["inputs"]
             num_heard = self._num_heard
             made = len(self.records), len(self._skips)
             frame = _Frame(path, layer, (args, kwargs), [], *made)
@@ -414,11 +476,8 @@ class Run:
         ]
         why = None
         for i in found:
-            reading, because = self._read(frame, call, output, i)
-            if reading is None:
-                why = why or because
-            else:
-                self._record(path, reading(softmaxes[i]))
+            readings_of_it = readings(layer, softmaxes[i], inputs)
+            why = why or self._read(frame, call, output, i, readings_of_it)
         if why and len(self.records) == frame.num_records + len(within):
             self._skip(path, why)
         if found or self._skips[frame.num_skips :]:
@@ -428,48 +487,91 @@ class Run:
         elif not within:
             self._skip(path, _REASONS["features" if softmaxes else "fused"])
 
-    def _read(self, frame, call, output, i):
-        """How to read a softmax as a map; or None, and why."""
-        weights = frame.softmaxes[i]
-        found = readings(frame.layer, weights, frame.inputs)
+    def _read(self, frame, call, output, i, found):
+        """Record a softmax as a map; or return why not."""
         if not found:
-            return None, _REASONS["axes"]
-        if self._adapters[frame.path] != BY_GUESS:
-            return found[0], None
-        if _array(weights) is None:  # in a graph nothing can be compared
-            is_plain = len(found) == 1
-            return (found[0], None) if is_plain else (None, _REASONS["graph"])
-        again = functools.partial(self._again, frame, call, i)
-        try:
-            reading = true_reading(found, frame.inputs, weights, output, again)
-        except Exception as error:  # of a layer that does not run twice
-            return None, f"{_REASONS['guess']} ({error})"
-        return reading, _REASONS["guess"]
+            return _REASONS["axes"]
+        weights = frame.softmaxes[i]
+        is_guess = self._adapters[frame.path] == BY_GUESS
+        if is_guess and _array(weights) is None:
+            # In a graph nothing can be compared.
+            if len(found) > 1:
+                return _REASONS["graph"]
+            is_guess = False
+        if is_guess and _is_given(weights, output, alone=True):
+            return _REASONS["guess"]
+        maps = found[0].read(weights)
+        self._record(frame.path, maps)
+        if is_guess:
+            self._guesses.append(_Guess(frame, call, i, found, maps))
+        return None
 
-    def _again(self, frame, call, i, inputs, change=None):
-        """Run a layer once more, unseen; its softmax i, and its output."""
-        once_more = frame._replace(inputs=inputs, softmaxes=[])
+    def _settle(self):
+        """Test each guess after the model has run, and leave no trace."""
+        if not self._guesses:
+            return
+        traces = _Traces(self._layers.values(), self._guesses)
+        places = {}  # of a softmax, or of a kind of layer → the true reading
+        for guess in self._guesses:
+            name = guess.frame.path, guess.i
+            if name not in places:
+                places[name] = places.get(_kind(guess))
+            if places[name] is None:
+                places[name] = self._place(guess)
+            if places[name] is not None:
+                places[_kind(guess)] = places[name]
+            self._correct(guess, places[name])
+        traces.remove()
+        for path in dict.fromkeys(guess.frame.path for guess in self._guesses):
+            if path not in [name for name, _ in self.records]:
+                self._skip(path, _REASONS["guess"])
+
+    def _place(self, guess):
+        """Which of the readings is true, or None."""
+        again = functools.partial(self._again, guess)
+        try:
+            reading = true_reading(guess.readings, guess.frame.inputs, again)
+            return guess.readings.index(reading)
+        except Exception:  # it does not run again, or none is true
+            return None
+
+    def _correct(self, guess, place):
+        """Put the true reading in the place of the likeliest."""
+        if place == 0:
+            return
+        path = guess.frame.path
+        for k, (_, weights) in enumerate(self.records):
+            if weights is guess.maps:
+                del self.records[k]
+                if place is not None and place < len(guess.readings):
+                    raw = guess.frame.softmaxes[guess.i]
+                    maps = guess.readings[place].read(raw)
+                    self.records.insert(k, (path, maps))
+                return
+        # Its rows were joined with those of other calls.
+        self.records = [r for r in self.records if r[0] != path]
+
+    def _again(self, guess, inputs, change=None):
+        """Run a layer once more, unseen; the softmax, and the output."""
+        frame = guess.frame._replace(inputs=inputs, softmaxes=[])
 
         def probe(of, weights):
-            if change and of is once_more and len(of.softmaxes) == i + 1:
+            if change and of is frame and len(of.softmaxes) == guess.i + 1:
                 return change(weights)
 
         made = len(self.records), len(self._skips)
-        before = [(v, v.value) for v in frame.layer.non_trainable_variables]
-        self._running.append(once_more)
+        self._running.append(frame)
         self._probe = probe
         try:
             args, kwargs = inputs
-            output = call(*args, **kwargs)
+            output = guess.call(*args, **kwargs)
         finally:
             self._probe = None
             self._running.pop()
             del self.records[made[0] :], self._skips[made[1] :]
-            for variable, value in before:
-                variable.assign(value)
-        if len(once_more.softmaxes) != len(frame.softmaxes):
+        if len(frame.softmaxes) != len(guess.frame.softmaxes):
             raise ValueError("it has not the same softmaxes when it runs again")
-        return once_more.softmaxes[i], output
+        return frame.softmaxes[guess.i], output
 
     def _join_steps(self, frame, output):
         """The steps of a recurrent layer as rows of one map."""
@@ -562,6 +664,12 @@ class Run:
 
 _ONE_AT_A_TIME = threading.RLock()
 _SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)
+_DROPPING = (
+    keras.layers.Dropout,
+    keras.layers.GaussianDropout,
+    keras.layers.GaussianNoise,
+    keras.layers.SpatialDropout1D,
+)
 
 
 def _name_layers(model):
@@ -619,14 +727,16 @@ _REASONS = {
 }
 
 
-def _is_given(weights, output):
-    """Whether a softmax is what its model gives: a classifier's."""
+def _is_given(weights, output, alone=False):
+    """Whether a softmax is what its layer gives (`alone`: and nothing else)."""
     weights = _array(weights)
     given = [_array(x) for x in tree.flatten(output) if hasattr(x, "shape")]
-    return weights is not None and any(
+    same = [
         x is not None and np.array_equal(x.ravel(), weights.ravel())
         for x in given
-    )
+        if weights is not None
+    ]
+    return (all if alone else any)(same) and bool(same)
 
 
 def beside(outputs, weights):

@@ -5,179 +5,348 @@ shapes, which can agree by chance. The map is shown if it behaves as one:
 
 - The map of a sentence stays when the other sentences of its batch change.
 - When one position changes, the scores of one column change, in the same
-  place, and no others. A softmax over classes or experts has no such column.
-- The output depends on the size of the weights, and on the smallest of a row.
-  If not, the weights are cut or divided by their sum after the softmax.
+  place, and no others; and when a query changes, so does its row, alone. A
+  softmax over classes, experts or features does not do that.
+- Each weight counts for the output of its row. If not, the weights are cut,
+  masked, or divided by their sum after the softmax.
+
+What happens to the weights otherwise (a mixture of heads, a square) is not
+seen: the map shows what the softmax gave.
 """
 
+from collections.abc import Callable
 import itertools
 import math
+from typing import NamedTuple
 
 from keras import ops, tree
 import numpy as np
 
 TINY = 1e-6  # weights below it are not told from 0
+_NOISE = 3e-6  # of rounding, in the logarithm of a weight
+_LOUDNESS = 0.0, 0.3, 2.0  # queries that are all alike show little
+_MOST_RUNS = 8  # to see whether each weight counts
 
 
-def true_reading(readings, inputs, weights, output, again):
+class Reading(NamedTuple):
+    """A way to read a softmax `(…, T, S)` as a map `(B, H, T, S)`."""
+
+    read: Callable
+    sink: int | None = None  # the column that is no key
+    rows: int = -2  # the axis of queries, before it is read
+
+
+def true_reading(readings, inputs, again):
     """The first of the readings that is true, or None.
 
     Args:
-        readings: Functions that make a map `(B, H, T, S)` of the softmax.
+        readings: List of `Reading`.
         inputs: `(args, kwargs)` of the layer.
-        weights: What the softmax gave.
-        output: What the layer gave.
-        again: Function `(inputs, change=None)` that runs the layer once more
-            and gives the softmax and the output. `change` makes of the weights
-            what the layer uses in their place.
+        again: Function `(inputs, change=None)` that runs the layer once more,
+            without dropout, and gives the softmax and the output. `change`
+            makes of the weights what the layer uses in their place.
     """
-    if not _are_used(inputs, weights, output, again):
-        return None
-    for reading, *options in itertools.product(readings, *_OPTIONS):
-        before = to_floats(reading(weights))
-        probe = _make_probe(inputs, before, *options)
-        if probe is None:
-            continue
-        drawn, moved, position, columns = probe
-        try:
-            drawn = to_floats(reading(again(drawn)[0]))
-            moved = to_floats(reading(again(moved)[0]))
-        except Exception:  # the layer's own, about inputs that do not suit it
-            continue
-        if len(before) > 1 and not _is_close(before[0], drawn[0]):
-            continue
-        if any(
-            _follows(drawn[-1], moved[-1], position, column)
-            for column in columns
-        ):
-            return reading
+    weights, _ = again(inputs)
+    # A mask of two axes is `(T, S)` or `(B, S)`, and a tensor may have two
+    # axes that are as long as the keys.
+    options = _LOUDNESS, (False, True), (True, False)
+    for reading in readings:
+        plain = to_floats(reading.read(weights))
+        for option in itertools.product(*options):
+            try:
+                if _Probe(inputs, plain, *option).confirms(reading, again):
+                    return reading
+            except _Unlike:
+                break
+            except Exception:  # the layer's own, about inputs not its own
+                continue
     return None
 
 
-# Queries that are all alike show little, and loud ones see one key only; a
-# mask of two axes is `(T, S)` or `(B, S)`; and two axes of a tensor may be as
-# long as the keys.
-_OPTIONS = (False, True), (False, True), (True, False)
+class _Unlike(Exception):
+    """The weights are not what the output is made of."""
 
 
-def _are_used(inputs, weights, output, again):
-    """Whether the output needs the weights as they are."""
-    _, twice = again(inputs, lambda weights: 2 * weights)
-    before, twice = _arrays(output), _arrays(twice)
-    if all(map(_is_close, before, twice)):
-        return False
-    _, cut = again(inputs, _without_the_smallest)
-    rows = (weights.shape[0], weights.shape[-2])
-    for array, other in zip(before, _arrays(cut), strict=True):
-        differs = _differs(array, other)
-        if array.shape[:2] == rows:  # a row of zeros, or of one zero, stays
-            differs = differs.reshape(*rows, -1).any(-1)
-            return differs.mean() > 0.5
-        if differs.any():
-            return True
-    return False
+class _Probe:
+    """Inputs for further runs, in which noise or one position is changed.
 
-
-def _without_the_smallest(weights):
-    """A large negative number in the place of each row's smallest weight."""
-    seen = to_floats(weights)
-    seen = np.where(seen > TINY, seen, np.inf)
-    smallest = (seen == seen.min(-1, keepdims=True)) & np.isfinite(seen)
-    return ops.where(smallest, ops.cast(-1e3, weights.dtype), weights)
-
-
-def _make_probe(inputs, before, is_loud, is_flat, first):
-    """Inputs, and the same with something else in one position.
-
-    All sentences are the first; if `is_loud`, noise is added to the others,
-    or to the only one.
-
-    Returns:
-        Both inputs, the position (None where queries are no positions), and
-        the columns in which it may show; or None without inputs of positions.
+    Of several sentences, all become the first, which itself stays as it is.
     """
-    batch, _, num_queries, num_keys = before.shape
-    originals = tree.flatten(inputs)
-    arrays = [None if x is None else _numpy(x) for x in originals]
-    have_batch = any(x is not None and x.ndim > 2 for x in arrays)
-    places = {}  # number of positions → which array → their axes
-    for i, x in enumerate(arrays):
-        for axes in _axes_of_positions(x, have_batch, first):
-            length = math.prod(x.shape[axis] for axis in axes)
-            places.setdefault(length, {}).setdefault(i, axes)
-    # Keys may be the positions of two inputs, one after the other.
-    lengths = [n for n in places if num_keys in (n, *(n + m for m in places))]
-    if num_keys in lengths:
-        length = num_keys
-    elif num_queries in places and not lengths:
-        length = num_queries
-    elif lengths:
-        length = max(lengths)
-    else:
-        return None
-    # A weight of 1 does not show what its score does.
-    mass = (before[0] * (1 - before[0])).sum(0)
-    if num_queries == num_keys:
-        mass = mass * (1 - np.eye(num_keys))
-    position = int(mass.sum(0)[:length].argmax())
-    columns = {position, position + num_keys - length}
-    if not lengths:  # keys are made of several positions each
-        columns = range(num_keys)
-    which = [*places[length]]
-    if num_keys not in lengths:  # one of several
-        which = which[:1] if first else which[-1:]
-    rng = np.random.default_rng(0)
-    drawn, moved = [], []
-    for i, x in enumerate(arrays):
-        if x is None:
-            drawn.append(originals[i])
-            moved.append(originals[i])
-            continue
-        x = x.copy()
-        is_batch = len(x) == batch > 1
-        if is_batch and (x.ndim > 2 or is_flat):
-            x[:] = x[:1]
-        others = x[1:] if is_batch else x
-        # What all sentences share would change the first one, too.
-        if is_loud and len(x) == batch and _is_number(x) and x.ndim > 2:
-            others += _noise(others, rng)
-        drawn.append(ops.convert_to_tensor(x))
-        if i in which:
+
+    def __init__(self, inputs, plain, loudness, is_flat, first):
+        self.inputs, self.plain = inputs, plain
+        self.loudness, self.is_flat, self.first = loudness, is_flat, first
+        self.batch, _, self.num_queries, self.num_keys = plain.shape
+        self.arrays = [None if x is None else _numpy(x) for x in self._flat()]
+        numbers = [x for x in self.arrays if _is_number(x)]
+        self.have_batch = any(x.ndim > 2 for x in numbers)
+        self.places = {}  # number of positions → which array → their axes
+        for i, x in enumerate(self.arrays):
+            for axes in self._axes_of_positions(x, bool(numbers)):
+                length = math.prod(x.shape[axis] for axis in axes)
+                self.places.setdefault(length, {}).setdefault(i, axes)
+
+    def _flat(self):
+        return tree.flatten(self.inputs)
+
+    def _axes_of_positions(self, x, have_numbers):
+        """Axes that may run over positions, alone or together."""
+        if x is None or x.dtype == bool or x.ndim < 2:
+            return []
+        if not _is_number(x):  # ids, or a mask of ints
+            return [] if have_numbers or x.max() < 2 else [(1,)]
+        if x.ndim == 2:
+            return [] if self.have_batch else [(0,)]
+        between = range(1, x.ndim - 1)
+        alone = [(axis,) for axis in between]
+        alone = alone if self.first else alone[::-1]
+        return [*alone, tuple(between)]
+
+    def make(self, loudness, moved=(), position=None, strength=2.0):
+        """The inputs; in the arrays `moved`, one position is another."""
+        made = []
+        for i, (old, x) in enumerate(
+            zip(self._flat(), self.arrays, strict=True)
+        ):
+            if x is None:
+                made.append(old)
+                continue
             x = x.copy()
-            _move(x[1:] if is_batch else x, places[length][i], position, rng)
-        moved.append(ops.convert_to_tensor(x))
-    return (
-        tree.pack_sequence_as(inputs, drawn),
-        tree.pack_sequence_as(inputs, moved),
-        position if num_queries == length else None,
-        columns,
-    )
+            is_batch = len(x) == self.batch > 1
+            if is_batch and (x.ndim > 2 or self.is_flat):
+                x[:] = x[:1]
+            others = x[1:] if is_batch else x
+            rng = np.random.default_rng(i)
+            # What all sentences share would change the first one, too.
+            if len(x) != self.batch > 1:
+                made.append(old)
+                continue
+            if _is_number(x) and (x.ndim > 2 or not self.have_batch):
+                others += loudness * _noise(others, rng)
+            if i in moved:
+                _move(others, moved[i], position, strength, rng)
+            made.append(ops.convert_to_tensor(x))
+        return tree.pack_sequence_as(self.inputs, made)
+
+    def confirms(self, reading, again):
+        """Whether maps of these inputs behave as attention."""
+        length, offsets = self._keys()
+        if length is None:
+            return False
+        run = lambda inputs: to_floats(reading.read(again(inputs)[0]))  # noqa: E731
+        before = run(self.make(self.loudness))
+        if not self._first_stays(self.plain, before):
+            return False
+        which = self.places[length]
+        if self.num_keys != length:  # one of several
+            chosen = list(which)[0 if self.first else -1]
+            which = {chosen: which[chosen]}
+        for position in self._positions(before, length):
+            after = run(self.make(self.loudness, which, position))
+            if not self._first_stays(before, after):
+                return False
+            is_query = self.num_queries == length
+            offsets = [
+                offset
+                for offset in offsets
+                if follows(
+                    before[-1],
+                    after[-1],
+                    position + offset,
+                    position if is_query else None,
+                )
+            ]
+            if not offsets:
+                return False
+        if not self._rows_follow(before, which, run):
+            return False
+        if not self._counts(reading, again):
+            raise _Unlike
+        return True
+
+    def _first_stays(self, before, after):
+        return self.batch == 1 or _is_close(before[0], after[0])
+
+    def _keys(self):
+        """Positions of an input, and where among the keys they may begin."""
+        if self.num_keys in self.places:
+            return self.num_keys, [0]
+        # Keys may be the positions of two inputs, one after the other.
+        for length in self.places:
+            if self.num_keys - length in self.places:
+                return length, [0, self.num_keys - length]
+        # Or each is made of several positions: any column may follow.
+        if self.num_queries in self.places and self.num_keys > 3:
+            n = self.num_queries
+            return n, [*range(1 - n, self.num_keys)]
+        return None, []
+
+    def _positions(self, weights, length):
+        """Two positions whose columns show what their scores do."""
+        # A weight of 1 does not.
+        mass = (weights[-1] * (1 - weights[-1])).sum(0)
+        if self.num_queries == self.num_keys:
+            mass = mass * (1 - np.eye(self.num_keys))
+        best = mass.sum(0)[:length].argsort()[::-1]
+        number = 2 if self.num_keys in self.places else 1
+        return [int(position) for position in best[:number]]
+
+    def _rows_follow(self, before, which, run):
+        """Whether a query that changes changes its row, and no other."""
+        queries = self.places.get(self.num_queries)
+        if queries is None or self.num_queries == 1:
+            return True
+        spread = before[-1].max(-1) - before[-1].min(-1)
+        seen = ((before[-1] > TINY).sum(-1) * (spread > _NOISE)).max(0)
+        is_made = self._keys()[0] == self.num_queries != self.num_keys
+        if seen.max() < 3 or (is_made and self.num_keys < self.num_queries):
+            return True  # no row shows it
+        position = int(seen.argmax())  # of a row that is not even
+        for strength in (0.2, 2.0):
+            moved = self.make(self.loudness, queries, position, strength)
+            pair = before[-1], run(moved)[-1]
+            if set(queries) & set(which):  # keys change, too
+                columns = [
+                    position,
+                    position + self.num_keys - self.num_queries,
+                ]
+                pair = [np.delete(x, columns, axis=-1) for x in pair]
+            change = _share_moved(*pair).max((0, 2))
+            others = np.delete(change, position).max(initial=0.0)
+            if change[position] > max(10 * others, _NOISE):
+                return True
+        return False
+
+    def _counts(self, reading, again):
+        """Whether each weight counts, for the output of its row alone."""
+        inputs = self.make(max(self.loudness, 0.3))
+        raw, output = again(inputs)
+        before = _arrays(output)
+        _, twice = again(inputs, lambda weights: 2 * weights)
+        if all(map(_is_close, before, _arrays(twice))):
+            return False  # they are divided by their sum
+        weights = np.moveaxis(to_floats(raw), reading.rows, -2)
+        *_, num_rows, num_columns = weights.shape
+        columns = np.arange(num_columns)
+        rows = np.arange(num_rows)[:, None]
+        keys = [
+            c
+            for c in columns
+            if reading.sink is None or c != columns[reading.sink]
+        ]
+        counted = np.zeros((num_rows, num_columns))
+        tried = np.zeros((num_rows, num_columns))
+        shifts = np.unique(
+            np.linspace(0, num_columns - 1, _MOST_RUNS).astype(int)
+        )
+        for shift, odd in itertools.product(shifts, {0, min(1, num_rows - 1)}):
+            hit = (columns == (rows + shift) % num_columns) & (rows % 2 == odd)
+            seen = (weights > TINY) & hit
+            if not seen.any():
+                continue
+            change = np.moveaxis(seen, -2, reading.rows)
+            _, changed = again(inputs, _set_to_much(change))
+            differs = _rows_that_differ(
+                before, _arrays(changed), (self.batch, num_rows)
+            )
+            axes = tuple(range(seen.ndim - 2))
+            if differs is None:
+                return False
+            if differs.ndim == 0:  # the output has no rows
+                some = seen.any(axes)
+                tried += some
+                counted += some & differs
+                continue
+            if differs[:, rows[:, 0] % 2 != odd].any() and num_rows > 1:
+                return False  # of another row
+            some = seen.any(axes)
+            tried += some
+            counted += some & differs.any(0)[:, None]
+        if reading.sink is not None:
+            at = (columns == columns[reading.sink]) & (weights > TINY)
+            _, changed = again(
+                inputs, _set_to_much(np.moveaxis(at, -2, reading.rows))
+            )
+            if not all(map(_is_close, before, _arrays(changed))):
+                return False  # it has a value: it is a key
+        tried, counted = tried[:, keys], counted[:, keys]
+        by_column = counted.sum(0)[tried.sum(0) > 0]
+        return (by_column > 0).all() and counted.sum() >= 0.9 * tried.sum()
 
 
-def _axes_of_positions(x, have_batch, first):
-    """Axes of a tensor that may run over positions, alone or together."""
-    if x is None or x.dtype == bool or x.ndim < 2:
-        return []
-    if x.ndim == 2:
-        if not _is_number(x):
-            return [(1,)]
-        return [] if have_batch else [(0,)]
-    between = range(1, x.ndim - 1)
-    alone = [(axis,) for axis in between]
-    return [*(alone if first else alone[::-1]), tuple(between)]
+def _set_to_much(where):
+    """A change of weights to a number that no output overlooks."""
+
+    def change(weights):
+        return ops.where(where, ops.cast(-1e3, weights.dtype), weights)
+
+    return change
+
+
+def _rows_that_differ(before, after, shape):
+    """Which rows of the output differ, `(B, T)`, or whether it does at all."""
+    some = np.array(False)
+    for a, b in zip(before, after, strict=True):
+        differs = _differs(a, b)
+        if a.shape[:2] == shape and shape[1] > 1:
+            return differs.reshape(*shape, -1).any(-1)
+        some = some | differs.any()
+    return some
+
+
+def follows(before, after, column, row=None):
+    """Whether the scores of one column changed, and of no other.
+
+    Up to a number for each row, a score is the logarithm of its weight. The
+    row whose query changed is left out.
+    """
+    if before.shape[-1] == 1:
+        return True
+    if not 0 <= column < before.shape[-1]:
+        return False
+    at = np.arange(before.shape[1])
+    rows = at != row
+    if before.shape[1] == before.shape[2]:
+        rows &= at != column
+    change = _log_ratio(before[:, rows], after[:, rows])
+    others = np.delete(change, column, axis=-1)
+    some = ~np.isnan(others).all(-1)
+    if not some.any():
+        return False
+    middle = np.nanmedian(others[some], axis=-1)
+    spread = np.nanmax(np.abs(others[some] - middle[..., None]))
+    moved = np.abs(change[some][:, column] - middle)
+    return np.nan_to_num(moved).max() > max(10 * spread, _NOISE)
+
+
+def _log_ratio(before, after):
+    seen = (before > TINY) & (after > TINY)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(seen, np.log(after / before), np.nan)
+
+
+def _share_moved(before, after):
+    """How much the weights move, as shares of a row that has any."""
+    least = 1e-3
+    sums = [weights.sum(-1, keepdims=True) for weights in (before, after)]
+    shares = [
+        weights / np.maximum(total, least)
+        for weights, total in zip((before, after), sums, strict=True)
+    ]
+    return np.abs(shares[1] - shares[0]) * (np.minimum(*sums) > least)
 
 
 def _is_number(x):
     """Whether it holds features, no ids and no mask."""
-    return x.dtype.kind not in "biu"
+    return x is not None and x.dtype.kind not in "biu"
 
 
 def _noise(x, rng):
-    scale = 2 * (x.astype("float32").std() + 0.1)
+    scale = x.astype("float32").std() + 0.1
     return (scale * rng.normal(size=x.shape)).astype(x.dtype)
 
 
-def _move(x, axes, position, rng):
+def _move(x, axes, position, strength, rng):
     """Put something else in one position of all sentences."""
     place = [slice(None)] * x.ndim
     where = np.unravel_index(position, [x.shape[axis] for axis in axes])
@@ -185,39 +354,10 @@ def _move(x, axes, position, rng):
         place[axis] = int(index)
     place = tuple(place)
     if _is_number(x):
-        x[place] += _noise(x, rng)[place]
+        x[place] += strength * _noise(x, rng)[place]
     else:
         ids = np.unique(x)
         x[place] = ids[(np.searchsorted(ids, x[place]) + 1) % len(ids)]
-
-
-def _follows(before, after, position, column):
-    """Whether the scores of one column changed, and of no other.
-
-    Up to a number for each row, a score is the logarithm of its weight.
-    """
-    at = np.arange(before.shape[1])
-    rows = at != position  # whose query changed
-    if before.shape[1] == before.shape[2]:
-        rows &= at != column
-    before, after = before[:, rows], after[:, rows]
-    if before.shape[-1] == 1:
-        return True
-    seen = (before > TINY) & (after > TINY)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.where(seen, np.log(after / before), np.nan)
-    others = np.delete(change, column, axis=-1)
-    some = ~np.isnan(others).all(-1)
-    if not some.any():
-        return False
-    middle = np.nanmedian(others[some], axis=-1, keepdims=True)
-    spread = np.nanmax(np.abs(others[some] - middle))
-    moved = np.abs(change[some][:, [column]] - middle)
-    moved = np.nanmax(moved) if not np.isnan(moved).all() else 0.0
-    return moved > max(10 * spread, _NOISE)
-
-
-_NOISE = 3e-6  # of rounding, in the logarithm of a weight
 
 
 def _is_close(a, b):

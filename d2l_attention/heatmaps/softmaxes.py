@@ -9,6 +9,7 @@ import math
 import sys
 from typing import NamedTuple
 
+from d2l_attention.heatmaps.guesses import Reading
 import keras
 from keras import ops, tree
 
@@ -135,7 +136,7 @@ def runs_over_features(weights, inputs):
 def readings(layer, weights, inputs):
     """How the weights of a layer's softmax may be read as `(B, H, T, S)`.
 
-    Functions of the weights, the likeliest first. Heads may be folded into the
+    A list of `Reading`, the likeliest first. Heads may be folded into the
     batch, `(B H, T, S)` or `(H B, T, S)`; there may be no batch, `(H, T, S)`;
     and heads may share keys, `(B, G, H / G, T, S)`. There may be a column more
     than keys, at the end or before them: a sink, which takes weight and gives
@@ -146,12 +147,15 @@ def readings(layer, weights, inputs):
     sizes = _sizes(inputs, weights)
     if s is not None and not sizes.hold(s) and sizes.hold(s - 1):
         return [
-            lambda w, cut=cut, read=read: read(w[..., cut])
-            for cut in (slice(None, -1), slice(1, None))
-            for read in readings(layer, weights[..., cut], inputs)
+            reading._replace(
+                read=lambda w, cut=cut, read=reading.read: read(w[..., cut]),
+                sink=sink,
+            )
+            for sink, cut in ((-1, slice(None, -1)), (0, slice(1, None)))
+            for reading in readings(layer, weights[..., cut], inputs)
         ]
     if sizes.have_no_batch and t in sizes.batches - sizes.lengths:
-        return [lambda w: to_heads(ops.expand_dims(w, 0))]
+        return [Reading(lambda w: to_heads(ops.expand_dims(w, 0)))]
     if t != 1 and not sizes.hold(t) and not sizes.hold(s):
         return []
     if not heads:
@@ -163,7 +167,11 @@ def readings(layer, weights, inputs):
         or any(n > 1 < t and n * t in sizes.lengths for n in heads if t)
     ):
         return []
-    return [to_heads]
+    if len(heads) != 1 or heads[0] not in sizes.lengths:
+        return [Reading(to_heads)]
+    heads_last = Reading(lambda w: ops.swapaxes(w, 1, 2), rows=-3)
+    found = [Reading(to_heads), heads_last]
+    return found if t in sizes.lengths else found[::-1]
 
 
 def to_heads(weights):
@@ -176,13 +184,14 @@ def _unfolded(layer, weights, sizes):
     """`(B H, T, S)` as `(B, H, T, S)`; H is 1 where there are no heads."""
     num_heads = getattr(layer, "num_heads", None)
     batch, t, s = weights.shape
+    as_is = Reading(to_heads)
     if batch is None:  # in a graph, where B and B H look alike
-        return [to_heads] if num_heads in (None, 1) else []
-    if batch in sizes.batches or not sizes.batches:
-        return [to_heads]
+        return [as_is] if num_heads in (None, 1) else []
+    if batch == sizes.batch or not sizes.batches:
+        return [as_is]
     heads, rest = divmod(batch, sizes.batch)
     if rest or not sizes.hold(t) or num_heads not in (None, heads):
-        return []
+        return [as_is] if batch in sizes.batches else []
 
     def batch_first(weights):
         return ops.reshape(weights, (sizes.batch, heads, *weights.shape[1:]))
@@ -191,7 +200,8 @@ def _unfolded(layer, weights, sizes):
         weights = ops.reshape(weights, (heads, sizes.batch, *weights.shape[1:]))
         return ops.swapaxes(weights, 0, 1)
 
-    return [batch_first] if sizes.batch == 1 else [batch_first, heads_first]
+    ways = [batch_first] if sizes.batch == 1 else [batch_first, heads_first]
+    return [Reading(way) for way in ways]
 
 
 class _Sizes(NamedTuple):

@@ -62,8 +62,8 @@ def view_attention(
     page says which. Cells that may not be attended are hatched.
 
     Args:
-        weights, query_tokens, key_tokens, tokens, layers, heads, sample,
-            window, mask: As in `plot_attention_grid`.
+        weights, query_tokens, key_tokens, tokens: As in `plot_attention_grid`.
+        layers, heads, sample, window, mask: As in `plot_attention_grid`.
         layer: Str, path of the layer that is shown first.
         head: Int, number of the head that is shown first, or `"mean"`.
         view: `"overview"`, `"map"` or `"lines"`, the view that is shown

@@ -13,6 +13,7 @@ from d2l_attention.heatmaps import (
     plot_attention_grid,
     view_attention,
 )
+from d2l_attention.heatmaps.capture import _capture
 import keras
 from keras import layers, ops
 import matplotlib.pyplot as plt
@@ -374,3 +375,141 @@ def test_the_wrong_kind_of_argument_is_told():
         plot_attention_grid({"layer": weights[None]}, tokens=["a", "b"])
     with pytest.raises(TypeError, match="a layer of Keras 3.*function"):
         get_attention_weights(lambda x: x, X)
+
+
+def attention_like(call, **attributes):
+    """A layer with "attention" in its name that computes `call(x, …)`."""
+    methods = {"call": lambda self, *inputs: call(*inputs), **attributes}
+    return type("SomeAttention", (keras.Layer,), methods)(name="some")
+
+
+def scores(x, y=None):
+    return ops.einsum("btd,bsd->bts", x, x if y is None else y) / 4
+
+
+CAUSAL = np.tri(T, dtype="float32")
+PADDED = np.array([[1, 1, 1, 1, 0]] * B, "float32")
+Y = draw(B, 7, D)
+EACH_STEP = draw(B, T, 7, 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.matmul(ops.softmax(scores(x)) * CAUSAL, x),
+        lambda x: ops.matmul(ops.softmax(scores(x)) * PADDED[:, None], x),
+        lambda x: ops.matmul(ops.softmax(scores(x), axis=1), x),
+        lambda x: ops.softmax(scores(x)[..., :2]),
+    ],
+    ids=["causal after", "padding after", "over queries", "classes"],
+)
+def test_what_is_no_map_of_the_output_is_not_shown(call):
+    maps, why = read(attention_like(call), X)
+    assert not maps and "some: " in why
+
+
+def over_time(query, values):
+    """Additive attention of all steps at once: a softmax over axis 2."""
+    weights = ops.softmax(
+        ops.sum(ops.tanh(query[:, :, None] + values[:, None]), -1, True), axis=2
+    )
+    return ops.sum(weights * values[:, None], axis=2)
+
+
+def heads_last(query, values):
+    q, v = (ops.reshape(x, (B, -1, 2, D // 2)) for x in (query, values))
+    weights = ops.softmax(ops.einsum("bqhd,bkhd->bqhk", q, v))
+    return ops.einsum("bqhk,bkhd->bqhd", weights, v)
+
+
+@pytest.mark.parametrize(
+    ("call", "num_heads"), [(over_time, 1), (heads_last, 2)]
+)
+def test_queries_need_not_stand_beside_keys(call, num_heads):
+    maps, why = read(attention_like(call), X, Y)
+    assert maps["some"].shape == (B, num_heads, T, 7), why
+    if num_heads == 2:
+        q, v = (x.reshape(B, -1, 2, D // 2) for x in (X, Y))
+        expected = softmax(np.einsum("bqhd,bkhd->bhqk", q, v))
+    else:
+        expected = softmax(np.tanh(X[:, :, None] + Y[:, None]).sum(-1))[:, None]
+    np.testing.assert_allclose(maps["some"], expected, atol=1e-5)
+
+
+def test_heads_of_equal_sentences_are_told_from_sentences():
+    x = np.repeat(X[:1], 2, axis=0)
+    maps, _ = read(StackedAttention(name="stacked"), x)
+    heads = x.reshape(2, T, H, D // H)
+    expected = softmax(np.einsum("bthk,bshk->bhts", heads, heads))
+    np.testing.assert_allclose(maps["stacked"], expected, atol=1e-5)
+
+
+def test_a_key_that_the_layer_adds_is_no_sink():
+    def with_class_token(x):
+        x = ops.concatenate([ops.ones_like(x[:, :1]), x], axis=1)
+        return ops.matmul(ops.softmax(scores(x)), x)
+
+    maps, why = read(attention_like(with_class_token), X)
+    assert not maps and "some: " in why
+
+
+def test_heads_in_the_batch_of_a_bias_are_no_sentences():
+    def biased(x, bias):
+        heads = ops.reshape(x, (B, T, 2, D // 2))
+        heads = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (2 * B, T, -1))
+        return ops.matmul(ops.softmax(scores(heads) + bias), heads)
+
+    maps, _ = read(attention_like(biased), X, draw(2 * B, 1, T))
+    assert "some" not in maps or maps["some"].shape == (B, 2, T, T)
+
+
+@pytest.mark.parametrize("kind", ["int32", "bool", "float32"])
+def test_a_mask_of_any_type_is_no_sequence_of_ids(kind):
+    def masked(x, tokens):
+        low = -1e9 * (1.0 - ops.cast(tokens, "float32"))[:, None]
+        return ops.matmul(ops.softmax(scores(x) + low), x)
+
+    maps, why = read(attention_like(masked), X, PADDED.astype(kind))
+    assert maps["some"].shape == (B, 1, T, T), why
+    assert maps["some"][..., -1].max() < 1e-6
+
+
+class LeavesTraces(keras.Layer):
+    """Dropout, moving means, a loss and an attribute, in one attention."""
+
+    def __init__(self):
+        super().__init__(name="traces")
+        self.dropout = layers.Dropout(0.5, seed=1)
+        self.norm = layers.BatchNormalization()
+
+    def build(self, shape):
+        self.norm.build(shape)
+
+    def call(self, x, training=False):
+        weights = ops.softmax(scores(x))
+        self.last = weights
+        self.add_loss(ops.mean(weights))
+        weights = self.dropout(weights, training=training)
+        return self.norm(ops.matmul(weights, x), training=training)
+
+
+LeavesTraces.__name__ = "TraceAttention"
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_layer_is_left_as_one_call_leaves_it(training):
+    plain, asked = LeavesTraces(), LeavesTraces()
+    for layer in (plain, asked):
+        layer(X)
+    expected = to_numpy(plain(X, training=training))
+    found, maps, _ = _capture(asked, (X,), {"training": training}, None)
+    # While it trains, the mean of the batch ties the sentences together.
+    assert list(maps) == ([] if training else ["traces"])
+    np.testing.assert_array_equal(to_numpy(found), expected)
+    assert len(asked.losses) == len(plain.losses)
+    np.testing.assert_array_equal(to_numpy(asked.last), to_numpy(plain.last))
+    for a, b in zip(asked.variables, plain.variables, strict=True):
+        np.testing.assert_array_equal(to_numpy(a), to_numpy(b))
+    np.testing.assert_array_equal(
+        to_numpy(asked(X, training=True)), to_numpy(plain(X, training=True))
+    )
