@@ -408,6 +408,14 @@ def test_what_is_no_map_of_the_output_is_not_shown(call):
     assert not maps and "some: " in why
 
 
+def test_pooling_of_each_feature_has_no_queries():
+    def pool(x):
+        return ops.sum(ops.softmax(2 * ops.tanh(x), axis=1) * x, axis=1)
+
+    maps, why = read(attention_like(pool), draw(B, D, D))
+    assert not maps and "some: " in why
+
+
 def over_time(query, values):
     """Additive attention of all steps at once: a softmax over axis 2."""
     weights = ops.softmax(
