@@ -19,7 +19,7 @@ from d2l_attention.heatmaps.adapters import (
     on_the_path,
     put,
 )
-from d2l_attention.heatmaps.guesses import true_reading
+from d2l_attention.heatmaps.guesses import true_place
 from d2l_attention.heatmaps.selection import fits, select_layers
 from d2l_attention.heatmaps.softmaxes import (
     as_rows,
@@ -266,28 +266,32 @@ class _Guess(NamedTuple):
     i: int  # which of its softmaxes
     readings: list
     maps: Any  # by the likeliest reading
+    number: int  # of the maps that its layer has had before
 
-
-def _kind(guess):
-    """Layers of one kind are read alike: one class, settings and shapes."""
-    path, layer, inputs, softmaxes, *_ = guess.frame
-    settings = {
-        name: value
-        for name, value in vars(layer).items()
-        if isinstance(value, (bool, int, float, str))
-        and not name.startswith(("name", "_name", "path", "_path"))
-    }
-    shapes = [tuple(getattr(x, "shape", ())) for x in tree.flatten(inputs)]
-    shapes.append(tuple(softmaxes[guess.i].shape))
-    return type(layer), guess.i, str(settings), str(shapes)
+    def kind(self):
+        """Layers of one class, settings and shapes are read alike."""
+        _, layer, inputs, softmaxes, *_ = self.frame
+        settings = {
+            name: value
+            for name, value in vars(layer).items()
+            if isinstance(value, (bool, int, float, str))
+            and not name.startswith(("name", "_name", "path", "_path"))
+        }
+        tensors = [*tree.flatten(inputs), softmaxes[self.i]]
+        shapes = [tuple(getattr(x, "shape", ())) for x in tensors]
+        return type(layer), self.i, str(settings), str(shapes)
 
 
 class _Traces:
     """What runs of layers change in them, to be put back."""
 
     def __init__(self, layers, guesses):
-        self._attributes = [
-            (layer, dict(vars(layer)), _lists(layer)) for layer in layers
+        self._attributes = [(layer, dict(vars(layer))) for layer in layers]
+        self._lengths = [
+            (value, len(value))
+            for _, attributes in self._attributes
+            for value in attributes.values()
+            if isinstance(value, list)
         ]
         variables = {
             id(v): v
@@ -301,19 +305,14 @@ class _Traces:
     def remove(self):
         for variable, value in self._variables:
             variable.assign(value)
-        for layer, before, lists in self._attributes:
+        for layer, before in self._attributes:
             for name, value in before.items():
                 if vars(layer).get(name) is not value:
                     object.__setattr__(layer, name, value)
             for name in vars(layer).keys() - before.keys():
                 object.__delattr__(layer, name)
-            for found, content in lists:
-                del found[len(content) :]
-
-
-def _lists(layer):
-    found = [x for x in vars(layer).values() if isinstance(x, list)]
-    return [(x, list(x)) for x in found]
+        for added_to, length in self._lengths:
+            del added_to[length:]
 
 
 class Run:
@@ -322,7 +321,7 @@ class Run:
     Stand-ins take the place of some methods while the model runs. They call
     the methods, so the model computes what it always does, and note what they
     see: `records` are the (path, weights) in the order of the calls, `changed`
-    those that `change` gave.
+    those that `change` gave, as they were heard, and `readers` read them.
     """
 
     def __init__(self, model, layers=None, change=None):
@@ -339,6 +338,7 @@ class Run:
         self._wanted = layers
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
+        self.readers = {}  # path → how each of its softmaxes is read
         self._running = []
         self._guesses = []
         self._probe = None  # while a layer runs again: how weights change
@@ -474,12 +474,9 @@ class Run:
             if looks_like_attention(weights, inputs)
             or not (strict or runs_over_features(weights, inputs))
         ]
-        why = None
-        for i in found:
-            readings_of_it = readings(layer, softmaxes[i], inputs)
-            why = why or self._read(frame, call, output, i, readings_of_it)
-        if why and len(self.records) == frame.num_records + len(within):
-            self._skip(path, why)
+        reasons = [self._read(frame, call, output, i) for i in found]
+        if reasons and None not in reasons:
+            self._skip(path, reasons[0])
         if found or self._skips[frame.num_skips :]:
             return
         if any(may_be_attention(w, inputs) for w in softmaxes):
@@ -487,11 +484,12 @@ class Run:
         elif not within:
             self._skip(path, _REASONS["features" if softmaxes else "fused"])
 
-    def _read(self, frame, call, output, i, found):
+    def _read(self, frame, call, output, i):
         """Record a softmax as a map; or return why not."""
+        weights = frame.softmaxes[i]
+        found = readings(frame.layer, weights, frame.inputs)
         if not found:
             return _REASONS["axes"]
-        weights = frame.softmaxes[i]
         is_guess = self._adapters[frame.path] == BY_GUESS
         if is_guess and _array(weights) is None:
             # In a graph nothing can be compared.
@@ -502,8 +500,11 @@ class Run:
             return _REASONS["guess"]
         maps = found[0].read(weights)
         self._record(frame.path, maps)
+        readers = self.readers.setdefault(frame.path, [])
+        readers.append(found[0])
         if is_guess:
-            self._guesses.append(_Guess(frame, call, i, found, maps))
+            number = len(readers) - 1
+            self._guesses.append(_Guess(frame, call, i, found, maps, number))
         return None
 
     def _settle(self):
@@ -511,28 +512,28 @@ class Run:
         if not self._guesses:
             return
         traces = _Traces(self._layers.values(), self._guesses)
-        places = {}  # of a softmax, or of a kind of layer → the true reading
-        for guess in self._guesses:
-            name = guess.frame.path, guess.i
-            if name not in places:
-                places[name] = places.get(_kind(guess))
-            if places[name] is None:
-                places[name] = self._place(guess)
-            if places[name] is not None:
-                places[_kind(guess)] = places[name]
-            self._correct(guess, places[name])
-        traces.remove()
+        try:
+            places = {}  # of a kind that is read, or of a layer → the reading
+            for guess in self._guesses:
+                kind = guess.kind()
+                own = (guess.frame.path, kind)
+                if kind not in places and own not in places:
+                    place = self._place(guess)
+                    places[own if place is None else kind] = place
+                self._correct(guess, places.get(kind))
+        finally:
+            traces.remove()
+        read = {path for path, _ in self.records}
         for path in dict.fromkeys(guess.frame.path for guess in self._guesses):
-            if path not in [name for name, _ in self.records]:
+            if path not in read:
                 self._skip(path, _REASONS["guess"])
 
     def _place(self, guess):
         """Which of the readings is true, or None."""
         again = functools.partial(self._again, guess)
         try:
-            reading = true_reading(guess.readings, guess.frame.inputs, again)
-            return guess.readings.index(reading)
-        except Exception:  # it does not run again, or none is true
+            return true_place(guess.readings, guess.frame.inputs, again)
+        except Exception:  # the layer's own: it does not run twice
             return None
 
     def _correct(self, guess, place):
@@ -540,12 +541,13 @@ class Run:
         if place == 0:
             return
         path = guess.frame.path
+        reading = None if place is None else guess.readings[place]
+        self.readers[path][guess.number] = reading
         for k, (_, weights) in enumerate(self.records):
             if weights is guess.maps:
                 del self.records[k]
-                if place is not None and place < len(guess.readings):
-                    raw = guess.frame.softmaxes[guess.i]
-                    maps = guess.readings[place].read(raw)
+                if reading is not None:
+                    maps = reading.read(guess.frame.softmaxes[guess.i])
                     self.records.insert(k, (path, maps))
                 return
         # Its rows were joined with those of other calls.

@@ -1,6 +1,7 @@
 """How much a chosen output depends on each weight of attention."""
 
 from d2l_attention.heatmaps.capture import AttentionMaps, Run, beside, build
+from d2l_attention.heatmaps.guesses import Reading
 from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
 import keras
@@ -77,11 +78,11 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
         if len(of_path) != len(names) or any(g is None for g in of_path):
             skipped[path] = "it has not one gradient for each map"
             continue
-        for name, gradient in zip(names, of_path, strict=True):
-            shape = maps[name].shape
-            # A sink is a column more than there are keys.
-            gradient = to_heads(gradient)[..., : shape[-1]]
-            gradients[name] = np.reshape(gradient, shape)
+        # Softmaxes are changed as they are heard; others, as they are recorded.
+        readers = run.readers.get(path) or [Reading(to_heads)] * len(names)
+        for name, gradient, reader in zip(names, of_path, readers, strict=True):
+            gradient = ops.convert_to_numpy(reader.read(gradient))
+            gradients[name] = np.reshape(gradient, maps[name].shape)
     if not gradients:
         raise ValueError(
             f"{type(model).__name__} {model.name!r} has no attention whose "

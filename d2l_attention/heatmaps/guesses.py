@@ -36,8 +36,8 @@ class Reading(NamedTuple):
     rows: int = -2  # the axis of queries, before it is read
 
 
-def true_reading(readings, inputs, again):
-    """The first of the readings that is true, or None.
+def true_place(readings, inputs, again):
+    """The place of the first reading that is true, or None.
 
     Args:
         readings: List of `Reading`.
@@ -50,12 +50,12 @@ def true_reading(readings, inputs, again):
     # A mask of two axes is `(T, S)` or `(B, S)`, and a tensor may have two
     # axes that are as long as the keys.
     options = _LOUDNESS, (False, True), (True, False)
-    for reading in readings:
-        plain = to_floats(reading.read(weights))
+    for place, reading in enumerate(readings):
+        plain = _to_floats(reading.read(weights))
         for option in itertools.product(*options):
             try:
                 if _Probe(inputs, plain, *option).confirms(reading, again):
-                    return reading
+                    return place
             except _Unlike:
                 break
             except Exception:  # the layer's own, about inputs not its own
@@ -77,7 +77,7 @@ class _Probe:
         self.inputs, self.plain = inputs, plain
         self.loudness, self.is_flat, self.first = loudness, is_flat, first
         self.batch, _, self.num_queries, self.num_keys = plain.shape
-        self.arrays = [None if x is None else _numpy(x) for x in self._flat()]
+        self.arrays = [_numpy(x) for x in tree.flatten(inputs)]
         numbers = [x for x in self.arrays if _is_number(x)]
         self.have_batch = any(x.ndim > 2 for x in numbers)
         self.places = {}  # number of positions → which array → their axes
@@ -85,9 +85,6 @@ class _Probe:
             for axes in self._axes_of_positions(x, bool(numbers)):
                 length = math.prod(x.shape[axis] for axis in axes)
                 self.places.setdefault(length, {}).setdefault(i, axes)
-
-    def _flat(self):
-        return tree.flatten(self.inputs)
 
     def _axes_of_positions(self, x, have_numbers):
         """Axes that may run over positions, alone or together."""
@@ -104,28 +101,21 @@ class _Probe:
 
     def make(self, loudness, moved=(), position=None, strength=2.0):
         """The inputs; in the arrays `moved`, one position is another."""
-        made = []
-        for i, (old, x) in enumerate(
-            zip(self._flat(), self.arrays, strict=True)
-        ):
-            if x is None:
-                made.append(old)
+        made = tree.flatten(self.inputs)
+        for i, x in enumerate(self.arrays):
+            # What all sentences share would change the first one, too.
+            if x is None or len(x) != self.batch > 1:
                 continue
             x = x.copy()
-            is_batch = len(x) == self.batch > 1
-            if is_batch and (x.ndim > 2 or self.is_flat):
+            if self.batch > 1 and (x.ndim > 2 or self.is_flat):
                 x[:] = x[:1]
-            others = x[1:] if is_batch else x
+            others = x[1:] if self.batch > 1 else x
             rng = np.random.default_rng(i)
-            # What all sentences share would change the first one, too.
-            if len(x) != self.batch > 1:
-                made.append(old)
-                continue
             if _is_number(x) and (x.ndim > 2 or not self.have_batch):
                 others += loudness * _noise(others, rng)
             if i in moved:
                 _move(others, moved[i], position, strength, rng)
-            made.append(ops.convert_to_tensor(x))
+            made[i] = ops.convert_to_tensor(x)
         return tree.pack_sequence_as(self.inputs, made)
 
     def confirms(self, reading, again):
@@ -133,7 +123,10 @@ class _Probe:
         length, offsets = self._keys()
         if length is None:
             return False
-        run = lambda inputs: to_floats(reading.read(again(inputs)[0]))  # noqa: E731
+
+        def run(inputs):
+            return _to_floats(reading.read(again(inputs)[0]))
+
         before = run(self.make(self.loudness))
         if not self._first_stays(self.plain, before):
             return False
@@ -145,17 +138,9 @@ class _Probe:
             after = run(self.make(self.loudness, which, position))
             if not self._first_stays(before, after):
                 return False
-            is_query = self.num_queries == length
-            offsets = [
-                offset
-                for offset in offsets
-                if follows(
-                    before[-1],
-                    after[-1],
-                    position + offset,
-                    position if is_query else None,
-                )
-            ]
+            row = position if self.num_queries == length else None
+            pair = before[-1], after[-1]
+            offsets = [n for n in offsets if follows(*pair, position + n, row)]
             if not offsets:
                 return False
         if not self._rows_follow(before, which, run):
@@ -198,8 +183,8 @@ class _Probe:
             return True
         spread = before[-1].max(-1) - before[-1].min(-1)
         seen = ((before[-1] > TINY).sum(-1) * (spread > _NOISE)).max(0)
-        is_made = self._keys()[0] == self.num_queries != self.num_keys
-        if seen.max() < 3 or (is_made and self.num_keys < self.num_queries):
+        is_made = self._keys()[0] == self.num_queries > self.num_keys
+        if seen.max() < 3 or is_made:
             return True  # no row shows it
         position = int(seen.argmax())  # of a row that is not even
         for strength in (0.2, 2.0):
@@ -222,76 +207,55 @@ class _Probe:
         inputs = self.make(max(self.loudness, 0.3))
         raw, output = again(inputs)
         before = _arrays(output)
-        _, twice = again(inputs, lambda weights: 2 * weights)
-        if all(map(_is_close, before, _arrays(twice))):
+
+        def run(change):
+            return _arrays(again(inputs, change)[1])
+
+        def run_without(cells):
+            """With a number at some cells that no output overlooks."""
+            cells = np.moveaxis(cells, -2, reading.rows)
+            return run(lambda w: ops.where(cells, ops.cast(-1e3, w.dtype), w))
+
+        if all(map(_is_close, before, run(lambda w: 2 * w))):
             return False  # they are divided by their sum
-        weights = np.moveaxis(to_floats(raw), reading.rows, -2)
-        *_, num_rows, num_columns = weights.shape
-        columns = np.arange(num_columns)
-        rows = np.arange(num_rows)[:, None]
-        keys = [
-            c
-            for c in columns
-            if reading.sink is None or c != columns[reading.sink]
-        ]
-        counted = np.zeros((num_rows, num_columns))
-        tried = np.zeros((num_rows, num_columns))
-        shifts = np.unique(
-            np.linspace(0, num_columns - 1, _MOST_RUNS).astype(int)
-        )
-        for shift, odd in itertools.product(shifts, {0, min(1, num_rows - 1)}):
-            hit = (columns == (rows + shift) % num_columns) & (rows % 2 == odd)
-            seen = (weights > TINY) & hit
-            if not seen.any():
-                continue
-            change = np.moveaxis(seen, -2, reading.rows)
-            _, changed = again(inputs, _set_to_much(change))
-            differs = _rows_that_differ(
-                before, _arrays(changed), (self.batch, num_rows)
-            )
-            axes = tuple(range(seen.ndim - 2))
-            if differs is None:
-                return False
-            if differs.ndim == 0:  # the output has no rows
-                some = seen.any(axes)
-                tried += some
-                counted += some & differs
-                continue
-            if differs[:, rows[:, 0] % 2 != odd].any() and num_rows > 1:
-                return False  # of another row
-            some = seen.any(axes)
-            tried += some
-            counted += some & differs.any(0)[:, None]
+        weights = np.moveaxis(_to_floats(raw), reading.rows, -2)
+        seen = weights > TINY
+        num_rows, num_columns = weights.shape[-2:]
+        rows, columns = np.indices((num_rows, num_columns))
         if reading.sink is not None:
-            at = (columns == columns[reading.sink]) & (weights > TINY)
-            _, changed = again(
-                inputs, _set_to_much(np.moveaxis(at, -2, reading.rows))
-            )
-            if not all(map(_is_close, before, _arrays(changed))):
+            sink = columns == reading.sink % num_columns
+            if not all(map(_is_close, before, run_without(seen & sink))):
                 return False  # it has a value: it is a key
-        tried, counted = tried[:, keys], counted[:, keys]
-        by_column = counted.sum(0)[tried.sum(0) > 0]
-        return (by_column > 0).all() and counted.sum() >= 0.9 * tried.sum()
-
-
-def _set_to_much(where):
-    """A change of weights to a number that no output overlooks."""
-
-    def change(weights):
-        return ops.where(where, ops.cast(-1e3, weights.dtype), weights)
-
-    return change
+            seen = seen & ~sink
+        tried = np.zeros((num_rows, num_columns), bool)
+        counted = tried.copy()
+        shifts = {*np.linspace(0, num_columns - 1, _MOST_RUNS).astype(int)}
+        # Every other row, to see that the others stay.
+        for shift, odd in itertools.product(shifts, {0, min(1, num_rows - 1)}):
+            is_hit = rows % 2 == odd
+            is_hit &= columns == (rows + shift) % num_columns
+            cells = seen & is_hit
+            if not cells.any():
+                continue
+            shape = self.batch, num_rows
+            differs = _rows_that_differ(before, run_without(cells), shape)
+            has_rows = differs.shape[1] == num_rows
+            if has_rows and differs[:, ~is_hit.any(1)].any():
+                return False
+            cells = cells.any(tuple(range(cells.ndim - 2)))
+            tried |= cells
+            counted |= cells & differs.any(0)[:, None]
+        by_column = counted.any(0)[tried.any(0)]
+        return by_column.all() and counted.sum() >= 0.9 * tried.sum()
 
 
 def _rows_that_differ(before, after, shape):
-    """Which rows of the output differ, `(B, T)`, or whether it does at all."""
-    some = np.array(False)
-    for a, b in zip(before, after, strict=True):
-        differs = _differs(a, b)
-        if a.shape[:2] == shape and shape[1] > 1:
-            return differs.reshape(*shape, -1).any(-1)
-        some = some | differs.any()
-    return some
+    """Which rows of the output differ, `(B, T)`; or `(1, 1)`, if it does."""
+    differs = [_differs(a, b) for a, b in zip(before, after, strict=True)]
+    for array in differs:
+        if array.shape[:2] == shape and shape[1] > 1:
+            return array.reshape(*shape, -1).any(-1)
+    return np.full((1, 1), any(array.any() for array in differs))
 
 
 def follows(before, after, column, row=None):
@@ -371,7 +335,7 @@ def _differs(a, b):
 
 def _arrays(output):
     """The arrays of floats that a layer gave."""
-    arrays = [_numpy(x) for x in tree.flatten(output) if x is not None]
+    arrays = [_numpy(x) for x in tree.flatten(output)]
     return [
         np.nan_to_num(x.astype("float64"))
         for x in arrays
@@ -386,5 +350,5 @@ def _numpy(x):
     return np.array(ops.convert_to_numpy(x))
 
 
-def to_floats(tensor):
+def _to_floats(tensor):
     return np.asarray(ops.convert_to_numpy(tensor), "float64")

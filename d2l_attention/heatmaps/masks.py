@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.selection import check_paths, of_path, to_numpy
+from d2l_attention.heatmaps.selection import by_path, to_numpy
 import numpy as np
 
 
@@ -80,15 +80,12 @@ def check_attention_masks(
         "window": window,
     }
     options = {
-        name: given if isinstance(given, dict) else {"*": given}
-        for name, given in options.items()
+        name: by_path(name, given, maps) for name, given in options.items()
     }
-    for name, given in options.items():
-        check_paths(name, given, maps)
     leaks = []
     for path, weights in maps.items():
         weights = to_numpy(weights, f"weights of {path!r}", 4)
-        here = {name: of_path(given, path) for name, given in options.items()}
+        here = {name: given[path] for name, given in options.items()}
         rows, forbidden = _forbidden(path, weights, **here)
         for kind, cells in forbidden.items():
             mass = (weights * cells[:, None]).sum(-1) * rows[:, None]

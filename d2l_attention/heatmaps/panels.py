@@ -12,7 +12,12 @@ from d2l_attention.heatmaps.plots import (
     tell_sums,
     turn,
 )
-from d2l_attention.heatmaps.selection import hide, select_maps, to_numpy
+from d2l_attention.heatmaps.selection import (
+    hide,
+    matrices_of,
+    select_maps,
+    to_numpy,
+)
 from matplotlib.animation import FuncAnimation
 import matplotlib.pyplot as plt
 import numpy as np
@@ -89,7 +94,7 @@ def plot_attention_grid(
         mask,
         window,
     )
-    shown = _matrices(grid)
+    shown = matrices_of(grid)
     figure, images, _ = _draw_grid(
         grid,
         shown,
@@ -236,10 +241,9 @@ def _start_grid(
     **options,
 ):
     """The title of a grid, and a function that shows frame `i` in it."""
-    chosen = query_tokens, key_tokens, tokens, layers, heads, sample
-    chosen = *chosen, mask, window
-    grids = [select_maps(frame, *chosen) for frame in frames]
-    shown = [_matrices(grid) for grid in grids]
+    chosen = query_tokens, key_tokens, tokens, layers, heads, sample, mask
+    grids = [select_maps(frame, *chosen, window) for frame in frames]
+    shown = [matrices_of(grid) for grid in grids]
     shapes = [{path: m.shape for path, m in maps.items()} for maps in shown]
     for i, shape in enumerate(shapes):
         if shape != shapes[-1]:
@@ -269,11 +273,6 @@ def _number_grid(images, shown, annotate, fmt):
         form = number_format(weights, annotate, fmt)
         numbers += number_cells(image, weights, form, annotate)
     return numbers
-
-
-def _matrices(grid):
-    """Dict of path to the masked array `(H, T, S)` of a grid's weights."""
-    return {path: maps for path, (maps, _, _) in grid.items()}
 
 
 def _draw_grid(
@@ -319,9 +318,7 @@ def _draw_grid(
             image, note = draw_cells(ax, weights, cmap, vmin, vmax, max_cells)
             images[path, column], notes[note] = image, True
     _label(grid, panels, heads, max_ticks, rtl)
-    rows = [maps.data.reshape(-1, maps.shape[-1]) for maps in shown.values()]
-    sums = np.concatenate([np.nansum(row, axis=-1) for row in rows])
-    notes[tell_sums(sums[:, None])] = True
+    notes[tell_sums(*(maps.data for maps in shown.values()))] = True
     figure.suptitle("\n".join(filter(None, notes)))
     figure.supxlabel("keys")
     figure.supylabel("queries")

@@ -442,12 +442,11 @@ def draw_cells(ax, weights, cmap, vmin, vmax, max_cells, aspect=None):
     return image, f"(each cell is the largest of {high} × {wide})"
 
 
-def tell_sums(weights):
+def tell_sums(*maps):
     """A note, if weights that may be shares of a whole do not add up to it."""
-    weights = np.asarray(weights, "float64")
-    if np.nanmin(weights, initial=0.0) < 0:
+    if any(np.nanmin(weights, initial=0.0) < 0 for weights in maps):
         return ""
-    sums = np.nansum(weights, axis=-1)
+    sums = np.concatenate([np.nansum(w, axis=-1).ravel() for w in maps])
     sums = sums[sums > 1e-3]  # a row of zeros attends to nothing
     if not sums.size or sums.max() > 1.01 or sums.min() > 0.99:
         return ""

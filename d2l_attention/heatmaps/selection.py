@@ -39,7 +39,7 @@ def select_maps(
     heads,
     sample,
     mask,
-    window=None,
+    window,
 ):
     """The maps that a function for several maps shows, from its arguments.
 
@@ -58,13 +58,9 @@ def select_maps(
     windowed = {p for p, w in weights.items() if _has_windows(w, num_samples)}
     if window is not None and not windowed:
         raise ValueError(f"No layer has windows. Received: {window=}.")
+    tokens = by_path("tokens", tokens, weights)
+    masks = by_path("mask", mask, weights)
     maps = {}
-    tokens, masks = (
-        given if isinstance(given, dict) else {"*": given}
-        for given in (tokens, mask)
-    )
-    for name, given in (("tokens", tokens), ("mask", masks)):
-        check_paths(name, given, weights)
     for path in select_layers(weights, layers):
         of = f"weights of {path!r}" if path else "weights"
         four_axes = np.asarray(weights[path], dtype="float64")
@@ -75,28 +71,52 @@ def select_maps(
             _check_window(four_axes, window, num_samples, of)
             place = window
         chosen = _choose(four_axes, place, heads, of)
-        pair = of_path(tokens, path) or (query_tokens, key_tokens)
+        pair = tokens[path] or (query_tokens, key_tokens)
         matrices = np.ma.masked_invalid(_cut(four_axes[chosen], *pair, path))
-        allowed = of_path(masks, path)
-        if allowed is not None:
-            allowed = _as_four_axes(
-                allowed, four_axes.shape, matrices.shape, of
-            )
-            matrices = np.ma.masked_where(~allowed[chosen], matrices)
+        if masks[path] is not None:
+            shapes = four_axes.shape, matrices.shape
+            allowed = _as_four_axes(masks[path], *shapes, of)[chosen]
+            matrices = np.ma.masked_where(~allowed, matrices)
         maps[path] = (matrices, *pair)
     return maps
 
 
-def check_paths(name, given, weights):
-    unknown = [
-        path
-        for path in given
-        if not fnmatch.filter([*weights, *map(_first_call, weights)], path)
-    ]
+def by_path(name, given, weights):
+    """What is given for each path: one thing for all, or a dict by path.
+
+    Args:
+        name: Str, the argument's, for an error.
+        given: A dict of path or pattern; or what holds for all.
+        weights: Mapping of path to weights.
+
+    Returns:
+        Dict of path, None where nothing is given.
+
+    Raises:
+        ValueError: If a path or a pattern of the dict fits none of the maps.
+    """
+    if not isinstance(given, dict):
+        return dict.fromkeys(weights, given)
+    fitting = {
+        path: [key for key in given if _names(key, path)] for path in weights
+    }
+    unknown = given.keys() - {key for keys in fitting.values() for key in keys}
     if unknown:
+        unknown = [key for key in given if key in unknown]
         raise ValueError(
             f"`{name}` names {unknown}, but the maps are {list(weights)}."
         )
+    for path, keys in fitting.items():  # a name goes before a pattern
+        keys.sort(key=lambda key: (key != path, key != _first_call(path)))
+    return {
+        path: given[keys[0]] if keys else None for path, keys in fitting.items()
+    }
+
+
+def _names(key, path):
+    """Whether a path or a pattern names a layer, or its first call."""
+    calls = path, _first_call(path)
+    return key in calls or bool(fnmatch.filter(calls, key))
 
 
 def _first_call(path):
@@ -104,13 +124,9 @@ def _first_call(path):
     return path.split("#")[0]
 
 
-def of_path(given, path):
-    """What a dict has for a path: by its name, or by a pattern that fits."""
-    for name in (path, _first_call(path)):
-        for pattern, value in given.items():
-            if fnmatch.fnmatch(name, pattern):
-                return value
-    return None
+def matrices_of(maps):
+    """Dict of path to the masked array `(H, T, S)` of maps that are shown."""
+    return {path: matrices for path, (matrices, _, _) in maps.items()}
 
 
 def to_numpy(array, name, num_axes):

@@ -13,7 +13,7 @@ from d2l_attention.heatmaps.display import describe_attention, display_figure
 from d2l_attention.heatmaps.labels import readable, right_to_left
 from d2l_attention.heatmaps.palette import viridis
 from d2l_attention.heatmaps.plots import plot_attention, tell_sums
-from d2l_attention.heatmaps.selection import select_maps
+from d2l_attention.heatmaps.selection import matrices_of, select_maps
 import numpy as np
 
 _LIMIT = 10_000_000  # bytes of a page
@@ -91,9 +91,7 @@ def view_attention(
         mask,
         window,
     )
-    size = _packed_size(
-        {path: matrices for path, (matrices, _, _) in maps.items()}
-    )
+    size = _packed_size(matrices_of(maps))
     if size > _LIMIT:
         raise ValueError(
             f"The page would have {size / 1e6:.1f} MB of weights; a page of "
@@ -112,7 +110,7 @@ class AttentionView(Page):
     still_folds = True
 
     def __init__(self, maps, heads, first, sentence_b):
-        shown = {path: matrices for path, (matrices, _, _) in maps.items()}
+        shown = matrices_of(maps)
         values = [matrices.compressed() for matrices in shown.values()]
         lowest = min(v.min(initial=0.0) for v in values)
         if lowest < 0:

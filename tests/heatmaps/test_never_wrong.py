@@ -8,6 +8,7 @@ from d2l_attention.heatmaps import (
     attention_distance,
     attention_entropy,
     check_attention_masks,
+    get_attention_gradients,
     get_attention_weights,
     plot_attention,
     plot_attention_grid,
@@ -416,6 +417,14 @@ def test_pooling_of_each_feature_has_no_queries():
     assert not maps and "some: " in why
 
 
+def test_attention_whose_output_has_no_rows_is_read():
+    def pool(x):
+        return ops.mean(ops.matmul(ops.softmax(scores(x)), x), axis=1)
+
+    maps, why = read(attention_like(pool), X)
+    assert maps["some"].shape == (B, 1, T, T), why
+
+
 def over_time(query, values):
     """Additive attention of all steps at once: a softmax over axis 2."""
     weights = ops.softmax(
@@ -521,3 +530,73 @@ def test_a_layer_is_left_as_one_call_leaves_it(training):
     np.testing.assert_array_equal(
         to_numpy(asked(X, training=True)), to_numpy(plain(X, training=True))
     )
+
+
+class TwoSoftmaxesAttention(keras.Layer):
+    """Features attend to features first, positions to positions then."""
+
+    def call(self, x):
+        heads = ops.reshape(x, (B, T, 2, D // 2))
+        mixed = ops.softmax(ops.einsum("bthk,bthl->bhkl", heads, heads))
+        x = x + 0.0 * ops.sum(mixed)
+        return ops.matmul(ops.softmax(scores(x)), x)
+
+
+def test_a_softmax_that_is_no_map_hides_no_other():
+    maps, why = read(TwoSoftmaxesAttention(name="two"), X)
+    assert list(maps) == ["two"] and why == "{}"
+    np.testing.assert_allclose(
+        maps["two"][:, 0], softmax(to_numpy(scores(X))), atol=1e-5
+    )
+
+
+class Twice(keras.Model):
+    """One layer reads a batch, and then its first sentence alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = StackedAttention(name="inner")
+
+    def call(self, x):
+        return self.inner(x) + self.inner(x[:1])
+
+
+def test_each_call_of_a_layer_is_read_by_its_own_shapes():
+    maps, why = read(Twice(), X)
+    assert maps["inner"].shape == (B, H, T, T), why
+    assert maps["inner#2"].shape == (1, H, T, T), why
+    np.testing.assert_allclose(maps["inner#2"], maps["inner"][:1], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["stacked", "sink first", "sink last"])
+def test_gradients_have_the_axes_of_their_maps(kind):
+    layer, heads = StackedAttention(name="a"), X.reshape(B, T, H, D // H)
+    if kind != "stacked":
+        layer, heads = (
+            SinkAttention(kind == "sink first", name="a"),
+            X[:, :, None],
+        )
+    _, maps, gradients = get_attention_gradients(
+        layer, X, chosen_output=lambda y: ops.sum(y, (1, 2))
+    )
+    # The sum of the output grows by the sum of the value.
+    expected = np.broadcast_to(
+        heads.sum(-1).transpose(0, 2, 1)[:, :, None], maps["a"].shape
+    )
+    np.testing.assert_allclose(gradients["a"], expected, atol=1e-5)
+
+
+def test_a_name_goes_before_a_pattern_and_no_map_is_no_fault():
+    even = np.full((1, 1, 4, 4), 0.25)
+    maps = {"decoder/0": even, "decoder/[1]": even}
+    found = leaks_of(maps, window={"*": (0, 0), "decoder/0": (3, 3)})
+    assert {layer for layer, _ in found} == {"decoder/[1]"}
+    found = leaks_of(maps, window={"decoder/[1]": (0, 0)})
+    assert {layer for layer, _ in found} == {"decoder/[1]"}
+    assert check_attention_masks({}, use_causal_mask=True) == []
+
+
+def test_weights_of_both_signs_are_no_shares_in_a_grid_either():
+    weights = np.array([[[0.7, -0.2], [0.4, 0.3]]])
+    assert plot_attention_grid(weights).get_suptitle() == ""
+    plt.close("all")
