@@ -476,8 +476,12 @@ def test_heads_in_the_batch_of_a_bias_are_no_sentences():
         heads = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (2 * B, T, -1))
         return ops.matmul(ops.softmax(scores(heads) + bias), heads)
 
-    maps, _ = read(attention_like(biased), X, draw(2 * B, 1, T))
-    assert "some" not in maps or maps["some"].shape == (B, 2, T, T)
+    bias = draw(2 * B, 1, T)
+    maps, _ = read(attention_like(biased), X, bias)
+    heads = X.reshape(B, T, 2, D // 2)
+    expected = np.einsum("bthk,bshk->bhts", heads, heads) / 4
+    expected = softmax(expected + bias.reshape(B, 2, 1, T))
+    np.testing.assert_allclose(maps["some"], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["int32", "bool", "float32"])
