@@ -1,8 +1,13 @@
-"""Copy weights from PyTorch's Transformer layers.
+"""Copy the parameters of PyTorch's, of Keras's and of flash layers.
+
+`copy_encoder_layer` and `copy_decoder_layer` read PyTorch's Transformer
+layers, `copy_attention_layer` goes from Keras's attention to ours and back,
+and `copy_with_dense_attention` makes of a model with flash layers one whose
+attention weights can be seen.
 
 PyTorch keeps a kernel as (out, in), Keras as (in, out), so each kernel is
 transposed. PyTorch stacks W_q, W_k and W_v into one array. The order of the
-heads is the same in both: head h owns features hK … (h + 1)K − 1.
+heads is the same in all: head h owns features hK … (h + 1)K − 1.
 
 A state_dict does not hold `nhead`, `activation`, `norm_first` and
 `layer_norm_eps`, so you make the block with the same `num_heads`,
@@ -11,6 +16,11 @@ default, in attention too; our blocks have those with `use_bias=True`.
 `batch_first` makes no difference to the weights.
 """
 
+from d2l_attention.layers.context import ContextAttention
+from d2l_attention.layers.flash import FlashAttention
+from d2l_attention.layers.multi_head import MultiHeadAttention
+import keras
+from keras import ops
 import numpy as np
 
 
@@ -83,6 +93,144 @@ def copy_decoder_layer(block, state_dict):
         **_norm("norm3", block.ffn_norm),
     }
     _copy(places, state_dict, "Decoder", bool(block.use_bias))
+
+
+def copy_attention_layer(layer, source):
+    """Copy the parameters of one attention layer into another.
+
+        keras.layers        d2l_attention
+        query               query_layer, W_q: kernel (D, H, K) as (D, H K)
+        key                 key_layer, W_k: (D', H, K) as (D', H K)
+        value               value_layer, W_v: (D'', H, V) as (D'', H V)
+        attention_output    output_layer, W_o: (H, V, O) as (H V, O)
+
+    Each of the two is a `MultiHeadAttention` or a `GroupQueryAttention` of
+    `keras.layers`, or a `MultiHeadAttention`, `GroupedQueryAttention`,
+    `MultiQueryAttention` or `FlashAttention` of this package, so parameters
+    go there and back, and bit for bit where both keep them in one dtype. A
+    layer that is not built yet is built. The parameters change only once all
+    sizes are known to fit.
+
+    With equal parameters the layers compute the same, but for two cases. A
+    query with nothing to attend to gets zeros before W_o from our layers, and
+    not from Keras's. With `use_causal_mask=True` and fewer queries than keys,
+    our last query sees all keys, and Keras's first query sees the first key.
+    The rate of dropout is not copied.
+
+    Args:
+        layer: Attention layer, made with the sizes and the `use_bias` of
+            `source`. Keras has biases by default, and our layers have none.
+        source: Built attention layer.
+
+    Raises:
+        ValueError: If one of them is no such layer, `source` is not built,
+            the sizes differ, only one has biases, or one has what the other
+            layers do not: a gate, a sliding window, several axes of positions
+            or of output features, or weights besides kernels and biases.
+
+    Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from d2l_attention import MultiHeadAttention
+        >>> from d2l_attention.models.parameters import copy_attention_layer
+        >>> theirs = keras.layers.MultiHeadAttention(num_heads=2, key_dim=3)
+        >>> x = np.arange(20.0).reshape(1, 5, 4) / 20
+        >>> expected = theirs(x, x)
+        >>> ours = MultiHeadAttention(num_heads=2, key_dim=3, use_bias=True)
+        >>> copy_attention_layer(ours, theirs)
+        >>> bool(np.allclose(ours(x), expected, atol=1e-6))
+        True
+    """
+    for name, each in {"layer": layer, "source": source}.items():
+        _check_attention(name, each)
+    if not source.built:
+        raise ValueError(
+            "`source` must be built, or it has no weights to copy: call it "
+            f"first. Received: {source.name!r}, not built."
+        )
+    features = _features(source)
+    _check_sizes(
+        _sizes(layer, _features(layer) if layer.built else features),
+        _sizes(source, features),
+    )
+    if not layer.built:
+        layer.build(*((None, None, size) for size in features))
+        _features(layer)
+    for new, old in zip(layer.weights, source.weights, strict=True):
+        new.assign(ops.reshape(old, new.shape))
+
+
+def copy_with_dense_attention(model):
+    """Copy a model, with a `MultiHeadAttention` for each `FlashAttention`.
+
+    The copy has the same parameters and computes the same, up to rounding, and
+    its dense layers have the attention weights that a flash layer never
+    forms, for `get_attention_weights` and `return_attention_scores`. They
+    need memory for T times S weights in each head. The copy is a model of its
+    own: training one does not change the other.
+
+    Flash layers are replaced in functional and Sequential models, in models
+    inside these, and in each layer whose config holds them, such as
+    `TimeDistributed`. The other layers are made again from their configs, as
+    when a model is loaded from a file, so a loss of your own, or the function
+    of a `Lambda`, must be registered with Keras.
+
+    Args:
+        model: Built model or layer that holds a `FlashAttention`.
+
+    Returns:
+        Model or layer like `model`. It is compiled if `model` is, without the
+        state of the optimizer.
+
+    Raises:
+        ValueError: If `model` is not built or has no flash layer, or if a
+            layer, which is named, cannot be made again from its config, makes
+            a flash layer by itself, or has other parameters when it is made
+            again.
+
+    Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from d2l_attention import FlashAttention
+        >>> from d2l_attention.models.parameters import (
+        ...     copy_with_dense_attention,
+        ... )
+        >>> layers = [FlashAttention(2, 3), keras.layers.Dense(1)]
+        >>> flash = keras.Sequential([keras.Input((None, 4)), *layers])
+        >>> dense = copy_with_dense_attention(flash)
+        >>> x = np.arange(20.0).reshape(1, 5, 4) / 20
+        >>> bool(np.allclose(dense(x), flash(x), atol=1e-5))
+        True
+        >>> _, weights = dense.layers[0](x, return_attention_scores=True)
+        >>> tuple(weights.shape)
+        (1, 2, 5, 5)
+    """
+    if not model.built:
+        raise ValueError(
+            "`model` must be built, or it has no weights to copy: call it "
+            f"first. Received: {model.name!r}, not built."
+        )
+    if not _flash_layers(model):
+        raise ValueError(
+            "`model` must hold a FlashAttention of d2l_attention. Received: "
+            f"{_named(model)}, which holds none."
+        )
+    if not hasattr(model, "inputs"):  # not functional, and not Sequential
+        copied = _with_dense_layers(model)
+        _copy_weights(copied, model)
+        return copied
+    copies = []  # pairs of a layer and its copy
+
+    def copy_layer(layer):
+        copies.append((layer, _with_dense_layers(layer, is_called=True)))
+        return copies[-1][1]
+
+    copied = keras.models.clone_model(
+        model, clone_function=copy_layer, recursive=True
+    )
+    for layer, new in copies:
+        _copy_weights(new, layer)
+    return copied
 
 
 def _check_block(block, kind, wanted):
@@ -193,3 +341,170 @@ def _shape(variables):
         )
     *size, out = shapes[0]
     return (len(shapes) * out, *size)
+
+
+# What `copy_attention_layer` needs. Its layers keep their weights in the order
+# of W_q, W_k, W_v and W_o, each a kernel and, if there are biases, a bias.
+
+_ATTENTION = {
+    "keras.layers.MultiHeadAttention": keras.layers.MultiHeadAttention,
+    "keras.layers.GroupQueryAttention": keras.layers.GroupQueryAttention,
+    "MultiHeadAttention": MultiHeadAttention,
+    "FlashAttention": FlashAttention,
+}
+
+
+def _check_attention(name, layer):
+    """Refuse what is no attention layer, or does what others cannot do."""
+    known = isinstance(layer, tuple(_ATTENTION.values()))
+    if not known or isinstance(layer, ContextAttention):  # it has gates
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(_ATTENTION)}. Received: "
+            f"{type(layer).__name__}."
+        )
+    config = layer.get_config()
+    alone = {
+        "use_gate": config.get("use_gate"),
+        "sliding_window": config.get("sliding_window"),
+        "attention_axes": config.get("attention_axes") not in (None, (1,)),
+        "output_shape": len(config.get("output_shape") or ()) > 1,
+    }
+    if alone := {key: config[key] for key, value in alone.items() if value}:
+        raise ValueError(
+            "Weights are copied between layers with one axis of positions and "
+            "one of output features, no gate and no window. (A window is a "
+            "mask, too: attention_mask=window_mask(T, S, w - 1, w - 1) with a "
+            f"layer made without it.) Received: `{name}` with {alone}."
+        )
+
+
+def _features(layer):
+    """Features of queries, values and keys, in the order of `build`."""
+    step = 1 + layer.use_bias
+    if [x.name for x in layer.weights] != 4 * ["kernel", "bias"][:step]:
+        raise ValueError(
+            "An attention layer must have a kernel for each of W_q, W_k, W_v "
+            "and W_o, biases if use_bias=True, and no other weights. Received: "
+            f"{_named(layer)} with {[x.path for x in layer.weights]}."
+        )
+    query, key, value, _ = (x.shape[0] for x in layer.weights[::step])
+    return query, value, key
+
+
+def _sizes(layer, features):
+    """What must be the same in both layers, by the names that ours have."""
+    value_dim, output_dim = getattr(layer, "value_dim", None), None
+    if isinstance(layer, keras.layers.GroupQueryAttention):
+        num_heads, num_kv_heads = (
+            layer.num_query_heads,
+            layer.num_key_value_heads,
+        )
+        key_dim = value_dim = layer.head_dim
+    elif isinstance(layer, keras.layers.MultiHeadAttention):
+        num_heads = num_kv_heads = layer.num_heads
+        key_dim = layer.key_dim
+        output_dim = (layer.get_config()["output_shape"] or (None,))[0]
+    else:
+        num_heads, num_kv_heads = layer.num_heads, layer.num_kv_heads
+        key_dim, output_dim = layer.key_dim, layer.output_dim
+    return {
+        "num_heads": num_heads,
+        "num_kv_heads": num_kv_heads,
+        "key_dim": key_dim,
+        "value_dim": value_dim,
+        "output_dim": output_dim or features[0],
+        "use_bias": layer.use_bias,
+        "features of (query, value, key)": tuple(features),
+    }
+
+
+def _check_sizes(received, wanted):
+    """Refuse a layer whose sizes are not those of the source."""
+    differ = [
+        f"{name} {received[name]}, wanted {size}"
+        for name, size in wanted.items()
+        if received[name] != size
+    ]
+    if differ:
+        raise ValueError(
+            "The sizes of `layer` differ from those of `source`. Make it with "
+            f"those that are wanted. Received: {'; '.join(differ)}."
+        )
+
+
+# What `copy_with_dense_attention` needs.
+
+
+def _parts(layer):
+    """A layer or model, and all layers that it holds; of an operation none.
+
+    Keras has this walk as a private method only: its public `model.layers`
+    lists the parts of a model, and other layers have no such list.
+    """
+    is_layer = isinstance(layer, keras.Layer)
+    return list(layer._flatten_layers()) if is_layer else []
+
+
+def _flash_layers(layer):
+    return [x for x in _parts(layer) if isinstance(x, FlashAttention)]
+
+
+def _with_dense_layers(layer, is_called=False):
+    """The layer made again from its config, where flash layers are dense.
+
+    It is built, unless it will be built because it is called.
+    """
+    try:
+        config = keras.saving.serialize_keras_object(layer)
+        if is_called:
+            config.pop("build_config", None)
+        return keras.saving.deserialize_keras_object(
+            keras.tree.traverse(_dense_config, config),
+            custom_objects={type(x).__name__: type(x) for x in _parts(layer)},
+        )
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise ValueError(
+            "A copy needs each layer to be made again from its config, as "
+            f"when it is loaded from a file. Received: {_named(layer)}, "
+            f"where this fails: {error}"
+        ) from error
+
+
+def _dense_config(config):
+    """What stands for a flash layer's config; None: go on inside."""
+    flash = keras.saving.get_registered_name(FlashAttention)
+    if not isinstance(config, dict) or config.get("registered_name") != flash:
+        return None
+    arguments = {**config["config"]}
+    del arguments["block_size"]
+    dense = MultiHeadAttention.from_config(arguments)
+    return {**config, **keras.saving.serialize_keras_object(dense)}
+
+
+def _copy_weights(new, layer):
+    """Copy the weights of a layer into the layer made from its config."""
+    if flash := _flash_layers(new):
+        raise ValueError(
+            "A flash layer is replaced if its class is FlashAttention and the "
+            "config of the layer that holds it has it. Received: "
+            f"{_named(layer)}, whose copy still holds {_named(flash[0])}. Let "
+            "its constructor take the attention layer and `get_config` return "
+            "it, or make a MultiHeadAttention there."
+        )
+    if not isinstance(layer, keras.Layer):
+        return  # an operation, which has no weights
+    shapes, new_shapes = (
+        [tuple(x.shape) for x in each.weights] for each in (layer, new)
+    )
+    if shapes != new_shapes:
+        raise ValueError(
+            "A layer must have the same weights when it is made again from "
+            f"its config. Received: {_named(layer)} with weights of shapes "
+            f"{shapes}, and {new_shapes} when it is made again. (LoRA and "
+            "quantized weights do not stand in a config.)"
+        )
+    new.set_weights(layer.get_weights())
+
+
+def _named(layer):
+    return f"{type(layer).__name__} {layer.name!r}"

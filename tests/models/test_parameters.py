@@ -1,13 +1,27 @@
-"""Weights of PyTorch's layers give PyTorch's outputs, from files."""
+"""Copied weights give the outputs of the layers that they come from.
+
+PyTorch's outputs come from files, those of Keras and of flash layers from the
+layers themselves.
+"""
 
 import json
 from pathlib import Path
 
 from contract import draw, to_numpy
-from d2l_attention import TransformerDecoderBlock, TransformerEncoderBlock
+from d2l_attention import (
+    ContextAttention,
+    FlashAttention,
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    MultiQueryAttention,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
 from d2l_attention.models.parameters import (
+    copy_attention_layer,
     copy_decoder_layer,
     copy_encoder_layer,
+    copy_with_dense_attention,
 )
 import keras
 import numpy as np
@@ -191,3 +205,307 @@ def test_keys_of_another_size_are_refused():
     words = r"\(12, 12\), \(7, 12\), \(7, 12\)"
     with pytest.raises(ValueError, match=words):
         copy(block, state_dict)
+
+
+# Keras's layers
+
+
+INPUTS = (2, 5, 13), (2, 7, 11), (2, 7, 6)  # query, value, key
+LARGE = {"num_heads": 3, "key_dim": 5, "value_dim": 2}
+GROUPED = {"head_dim": 5, "num_query_heads": 6}
+PAIRS = {  # ours, then that of Keras
+    "multi_head": (
+        lambda bias: MultiHeadAttention(**LARGE, use_bias=bias),
+        lambda bias: keras.layers.MultiHeadAttention(**LARGE, use_bias=bias),
+    ),
+    "output_dim": (
+        lambda bias: MultiHeadAttention(3, 5, output_dim=4, use_bias=bias),
+        lambda bias: keras.layers.MultiHeadAttention(
+            3, 5, output_shape=4, use_bias=bias
+        ),
+    ),
+    "flash": (
+        lambda bias: FlashAttention(**LARGE, use_bias=bias),
+        lambda bias: keras.layers.MultiHeadAttention(**LARGE, use_bias=bias),
+    ),
+    "grouped": (
+        lambda bias: GroupedQueryAttention(6, 2, 5, use_bias=bias),
+        lambda bias: keras.layers.GroupQueryAttention(
+            num_key_value_heads=2, **GROUPED, use_bias=bias
+        ),
+    ),
+    "multi_query": (
+        lambda bias: MultiQueryAttention(6, 5, use_bias=bias),
+        lambda bias: keras.layers.GroupQueryAttention(
+            num_key_value_heads=1, **GROUPED, use_bias=bias
+        ),
+    ),
+}
+KERAS = PAIRS["multi_head"][1]
+
+
+def build(layer):
+    """The layer with drawn weights: at 0 an exchange would not show."""
+    layer.build(*((None, None, shape[-1]) for shape in INPUTS))
+    for i, weight in enumerate(layer.weights):
+        weight.assign(0.3 * draw(*weight.shape, seed=i))
+    return layer
+
+
+def attend(layer, **masks):
+    query, value, key = (draw(*shape) for shape in INPUTS)
+    if isinstance(layer, FlashAttention):
+        return to_numpy(layer(query, value, key=key, **masks))
+    masks["return_attention_scores"] = True  # or Keras wants V = K on JAX
+    return to_numpy(layer(query, value, key=key, **masks)[0])
+
+
+def check_not_copied(layer, source, words):
+    """The message holds the words, in order, and no weight has changed."""
+    before = layer.get_weights() if layer.built else None
+    with pytest.raises(ValueError, match=words):
+        copy_attention_layer(layer, source)
+    assert layer.built == (before is not None)
+    for old, new in zip(before or [], layer.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_attention_of_keras_goes_there_and_back(pair, bias):
+    make_ours, make_theirs = PAIRS[pair]
+    theirs, ours, again = (
+        build(make_theirs(bias)),
+        make_ours(bias),
+        make_theirs(bias),
+    )
+    copy_attention_layer(ours, theirs)
+    mask = np.random.default_rng(1).random((2, 5, 7)) < 0.7
+    mask[:, :, 0] = True  # Keras has no zeros for empty rows
+    for masks in ({}, {"attention_mask": mask}):
+        np.testing.assert_allclose(
+            attend(ours, **masks), attend(theirs, **masks), rtol=0, atol=1e-6
+        )
+    copy_attention_layer(again, ours)
+    for old, new in zip(theirs.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(to_numpy(old), to_numpy(new))
+
+
+@pytest.mark.every_backend
+def test_a_built_layer_takes_weights_in_its_own_dtype():
+    theirs = build(KERAS(True))
+    for dtype in ("float32", "mixed_float16", "float16"):
+        ours = MultiHeadAttention(**LARGE, use_bias=True, dtype=dtype)
+        copy_attention_layer(build(ours), theirs)
+        for old, new in zip(theirs.weights, ours.weights, strict=True):
+            expected = to_numpy(old).astype(ours.variable_dtype)
+            np.testing.assert_array_equal(
+                to_numpy(new), expected.reshape(new.shape)
+            )
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_sizes_that_differ_are_named(is_built):
+    source = build(KERAS(False))
+    for arguments, words in {
+        # The kernels have the same sizes: 3 heads of 5, or 5 of 3.
+        (5, 3, 2): "num_heads 5, wanted 3; .*key_dim 3, wanted 5",
+        (3, 5, 5): "value_dim 5, wanted 2",
+        (3, 5, 2, 7): "output_dim 7, wanted 13",
+        (3, 5, 2, None, True): "use_bias True, wanted False",
+    }.items():
+        names = "num_heads", "key_dim", "value_dim", "output_dim", "use_bias"
+        sizes = dict(zip(names, arguments, strict=False))
+        layer = MultiHeadAttention(**sizes)
+        check_not_copied(build(layer) if is_built else layer, source, words)
+    grouped = GroupedQueryAttention(3, 1, 5, value_dim=2)
+    check_not_copied(grouped, source, r"num_kv_heads 1, wanted 3\.")
+
+
+def test_features_that_differ_are_named():
+    source, layer = build(KERAS(False)), MultiHeadAttention(**LARGE)
+    layer.build((None, None, 13), (None, None, 11), (None, None, 11))
+    words = r"key\) \(13, 11, 11\), wanted \(13, 11, 6\)\."
+    check_not_copied(layer, source, words)
+
+
+def test_what_is_no_built_attention_layer_is_refused():
+    layer = MultiHeadAttention(**LARGE)
+    words = r"call it first\. Received: 'multi_head_attention\w*', not built"
+    check_not_copied(layer, KERAS(False), words)
+    check_not_copied(layer, keras.layers.Dense(3), "`source` .*: Dense")
+    context = ContextAttention(**LARGE)  # its queries meet a context
+    words = "`layer` must be .*keras.layers.MultiHead.*: ContextAttention"
+    check_not_copied(context, build(KERAS(False)), words)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"use_gate": True},
+        {"sliding_window": 3},
+        {"attention_axes": (2,)},
+        {"output_shape": (2, 3)},
+    ],
+    ids=str,
+)
+def test_what_only_keras_has_is_refused(arguments):
+    theirs = keras.layers.MultiHeadAttention(3, 5, **arguments)
+    rank = 4 if "attention_axes" in arguments else 3
+    theirs.build((2,) * rank, (2,) * rank)
+    (name,) = arguments
+    words = f"Received: `source` with .*{name}"
+    check_not_copied(MultiHeadAttention(3, 5), theirs, words)
+    words = words.replace("source", "layer")
+    check_not_copied(theirs, build(MultiHeadAttention(3, 5)), words)
+
+
+def test_weights_besides_kernels_are_refused():
+    source, layer = build(KERAS(False)), build(MultiHeadAttention(**LARGE))
+    layer.query_layer.enable_lora(rank=2)
+    check_not_copied(layer, source, "no other weights.*W_q/lora_kernel_a")
+
+
+# Flash layers
+
+
+@keras.saving.register_keras_serializable("tests")
+class Holder(keras.Layer):
+    """It holds an attention layer, which it is given or makes."""
+
+    def __init__(self, attention=None, **kwargs):
+        super().__init__(**kwargs)
+        self.given = attention
+        self.attention = attention or FlashAttention(2, 3)
+
+    def call(self, x):
+        return self.attention(x)
+
+    def get_config(self):
+        attention = keras.saving.serialize_keras_object(self.given)
+        return {**super().get_config(), "attention": attention}
+
+    @classmethod
+    def from_config(cls, config):
+        attention = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**{**config, "attention": attention})
+
+
+class Unregistered(Holder):
+    """Keras finds this class by no name."""
+
+
+def functional_model():
+    """Submodels that share an embedding, cross-attention, a wrapper."""
+    embedding = keras.layers.Embedding(9, 6, mask_zero=True)
+    ids = keras.Input((None,), dtype="int32")
+    encoded = FlashAttention(2, 3, value_dim=5)(embedding(ids))
+    decoded = FlashAttention(2, 3)(embedding(ids), use_causal_mask=True)
+    encoder, decoder = keras.Model(ids, encoded), keras.Model(ids, decoded)
+    source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
+    cross = FlashAttention(3, 2, use_bias=True, output_dim=4, block_size=2)
+    x = cross(decoder(target), encoder(source))
+    x = keras.layers.TimeDistributed(FlashAttention(2, 5))(x[:, None])
+    return keras.Model([source, target], x)
+
+
+def sequential(*layers):
+    return keras.Sequential([keras.Input((None, 6)), *layers])
+
+
+def flash(**arguments):
+    return FlashAttention(2, 3, value_dim=5, use_bias=True, **arguments)
+
+
+def called(layer):
+    layer(draw(2, 5, 6))
+    return layer
+
+
+MODELS = {
+    "functional": functional_model,
+    "sequential": lambda: sequential(flash(), keras.layers.Dense(4)),
+    "built by a call": lambda: called(keras.Sequential([flash()])),
+    "in half precision": lambda: sequential(flash(dtype="mixed_float16")),
+    "held": lambda: sequential(Holder(flash()), flash()),
+    "held by a class of no name": lambda: sequential(Unregistered(flash())),
+    "a layer": lambda: called(flash()),
+    "a layer that holds one": lambda: called(Holder(flash())),
+}
+
+
+def check_no_copy(model, words):
+    with pytest.raises(ValueError, match=words):
+        copy_with_dense_attention(model)
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+def test_a_model_with_dense_attention_is_the_same(make):
+    model = make()
+    for i, weight in enumerate(model.weights):
+        weight.assign(draw(*weight.shape, seed=i))
+    inputs = draw(2, 5, 6)
+    if make is functional_model:
+        inputs = [np.array([[1, 2, 3, 0, 0], [4, 5, 6, 7, 8]])] * 2
+    before = to_numpy(model(inputs))
+    dense = copy_with_dense_attention(model)
+    copied = to_numpy(dense(inputs))
+    tolerance = 1e-2 if copied.dtype == "float16" else 1e-5
+    np.testing.assert_allclose(
+        copied, before, rtol=tolerance, atol=tolerance * np.abs(before).max()
+    )
+    assert type(dense).__name__ in (type(model).__name__, "MultiHeadAttention")
+    assert dense.name == model.name
+    for old, new in zip(model.weights, dense.weights, strict=True):
+        assert old.dtype == new.dtype
+        np.testing.assert_array_equal(to_numpy(old), to_numpy(new))
+        new.assign(np.zeros(new.shape))
+    np.testing.assert_array_equal(to_numpy(model(inputs)), before)
+
+
+@pytest.mark.every_backend
+def test_a_dense_copy_shows_the_weights_under_the_names_of_its_layers():
+    model = sequential(flash(name="first"), flash(name="second"))
+    dense = copy_with_dense_attention(model)
+    x = draw(2, 5, 6)
+    for name in ("first", "second"):
+        x, weights = dense.get_layer(name)(x, return_attention_scores=True)
+        assert weights.shape == (2, 2, 5, 5)
+    np.testing.assert_allclose(
+        to_numpy(x), to_numpy(model(draw(2, 5, 6))), atol=1e-6
+    )
+
+
+def test_a_compiled_model_has_a_compiled_copy():
+    model = sequential(flash())
+    model.compile("sgd", "mse")
+    assert copy_with_dense_attention(model).optimizer.name == "sgd"
+
+
+def test_what_holds_no_flash_layer_or_no_weights_is_refused():
+    words = "hold a FlashAttention.*Sequential 'plain', which holds none"
+    dense = [keras.Input((4,)), keras.layers.Dense(3)]
+    check_no_copy(keras.Sequential(dense, name="plain"), words)
+    unbuilt = keras.Sequential([flash()], name="unbuilt")
+    check_no_copy(unbuilt, "call it first. Received: 'unbuilt', not built")
+
+
+def test_a_flash_layer_that_no_config_holds_is_named():
+    words = "Holder 'maker', whose copy still holds FlashAttention 'flash_"
+    check_no_copy(sequential(Holder(name="maker")), words)
+
+
+def test_a_layer_that_cannot_be_made_again_is_named():
+    double = keras.layers.Lambda(lambda x: 2 * x, name="double")
+    words = "(?s)Received: Lambda 'double', where this fails: .*lambda"
+    check_no_copy(sequential(double, flash()), words)
+
+
+def test_a_layer_with_other_weights_when_it_is_made_again_is_named():
+    layer = flash(name="tuned")
+    model = sequential(layer)
+    layer.query_layer.enable_lora(rank=2)
+    words = r"FlashAttention 'tuned' .*shapes \[.*\(6, 2\), \(2, 6\).*LoRA"
+    check_no_copy(model, words)
