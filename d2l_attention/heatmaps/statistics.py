@@ -1,8 +1,16 @@
-"""Attention weights in numbers. A link is a pair (source, target)."""
+"""Attention weights in numbers. A link is a pair (source, target).
+
+NaN counts as no weight: maps of a generation have it at keys that did not
+exist yet when a token was made.
+"""
 
 from pathlib import Path
+from typing import NamedTuple
 
+from d2l_attention.heatmaps.selection import by_path, to_numpy
 import numpy as np
+
+_CELLS = 2**18  # of shuffled rows in memory at a time: a cache holds them
 
 
 def read_pharaoh(source):
@@ -94,7 +102,7 @@ def alignment_from_attention(weights, *, method="argmax", threshold=0.25):
         ValueError: If `weights` does not have two axes, or the method is
             unknown.
     """
-    weights = np.asarray(weights)
+    weights = _without_nan(weights)
     if weights.ndim != 2:
         raise ValueError(
             "`weights` must be (target, source). Received: shape "
@@ -134,7 +142,7 @@ def attention_entropy(weights, *, mask=None, normalize=False):
     Returns:
         Float array `(…, T)`, NaN for queries that attend to nothing.
     """
-    weights = _shares(np.asarray(weights, "float64"))
+    weights = _shares(_without_nan(weights))
     positive = np.where(weights > 0, weights, 1.0)
     entropy = -(positive * np.log(positive)).sum(-1)
     if normalize:
@@ -158,7 +166,7 @@ def attention_distance(weights, *, mask=None):
     Raises:
         ValueError: If the number of keys is not the number of queries.
     """
-    weights = _shares(self_attention(weights))
+    weights = _shares(_without_nan(self_attention(weights)))
     positions = np.arange(weights.shape[-1])
     distance = (weights * abs(positions[:, None] - positions)).sum(-1)
     return np.where(_attends(weights, mask), distance, np.nan)
@@ -189,12 +197,204 @@ def attention_rollout(weights, *, residual=0.5):
     layers = weights.values() if hasattr(weights, "values") else weights
     rollouts = []
     for layer in layers:
-        mixed = (1 - residual) * self_attention(layer).mean(-3)
+        layer = _without_nan(self_attention(layer))
+        mixed = (1 - residual) * layer.mean(-3)
         mixed = mixed + residual * np.eye(mixed.shape[-1])
         total = mixed.sum(-1, keepdims=True)
         mixed = mixed / np.where(total > 0, total, 1.0)
         rollouts.append(mixed @ rollouts[-1] if rollouts else mixed)
     return np.stack(rollouts)
+
+
+class AttentionSink(NamedTuple):
+    """How much a head attends to the first token, and to no key."""
+
+    path: str
+    head: int
+    first_token: float
+    no_key: float
+
+    def __str__(self):
+        return (
+            f"{self.path}, head {self.head}: {self.first_token:.1%} on the "
+            f"first token, {self.no_key:.1%} on no key"
+        )
+
+
+def attention_sinks(maps, *, mask=None):
+    """How much of its weight each head parks where there is little to read.
+
+    A softmax must put its weight somewhere, and a head that has nothing to
+    look for often puts it on the first token, which is called a sink. Some
+    models have a place for it that is no key: a sink logit (gpt-oss), or the 1
+    in the denominator of softmax1. Their rows sum to less than 1.
+
+    What a query may see is known from the weights: a softmax gives some
+    weight to each key that it may see, so these are the keys to which any
+    head of the layer gives weight. If each row has all its weight on one key,
+    this says nothing; then a query may see all keys, or those up to itself if
+    no weight lies after it. Rows that look evenly at all keys are padding,
+    which Keras leaves so, unless every row of the layer is even. Other rows
+    of padding count, unless `mask` is False there.
+
+    A row that can see nothing but the first token says nothing of a sink,
+    since its weight there is always 1: with a causal mask, row 0 is left out.
+
+    Source: Xiao et al. (2023), arXiv:2309.17453, section 3.1.
+
+    Args:
+        maps: Mapping of layer path to weights `(B, H, T, S)`.
+        mask: Bool array `(T, S)`, `(B, 1, S)` or `(B, T, S)`, True = may
+            attend, or a dict of path or pattern to one. Give it for weights
+            that can be 0 without a mask, as those of sparsemax.
+
+    Returns:
+        List of `AttentionSink(path, head, first_token, no_key)`, in the order
+        of the maps. `first_token` is the mean share of the weight given to
+        keys that lies on the first token, over the samples and queries that
+        may see it and another key; NaN if there are none. The first token is
+        the first key that any query of the sentence may see: key 0, but for
+        padding before it. `no_key` is the mean of what rows lack to 1, over
+        the queries that may see any key.
+
+    Raises:
+        TypeError: If `maps` is not a mapping.
+        ValueError: If a layer has not four axes, or a mask does not fit it.
+
+    Example:
+        >>> scores = np.zeros((1, 1, 3, 4))
+        >>> scores[..., 3] = np.log(2)  # of the sink, which is no key
+        >>> exp = np.exp(scores)
+        >>> weights = exp[..., :3] / exp.sum(-1, keepdims=True)
+        >>> (sink,) = attention_sinks({"layer": weights})
+        >>> print(sink)
+        layer, head 0: 33.3% on the first token, 40.0% on no key
+    """
+    sinks = []
+    for path, weights, visible in _layers(maps, mask):
+        given = weights.sum(-1)  # (B, H, T)
+        first = _choices(_first_key(visible), visible)
+        counted = first.any(-1)[:, None] & (given > 0)
+        on_first = _mean(_on_targets(_shares(weights), first), counted)
+        sees = np.broadcast_to(visible.any(-1)[:, None], given.shape)
+        lacking = _mean(np.maximum(1 - given, 0), sees)
+        for head, shares in enumerate(zip(on_first, lacking, strict=True)):
+            sinks.append(AttentionSink(path, head, *map(float, shares)))
+    return sinks
+
+
+class HeadScore(NamedTuple):
+    """How much of a head's weight lies where a kind of head looks."""
+
+    path: str
+    head: int
+    kind: str
+    score: float
+    chance: float
+    null: float
+
+    def __str__(self):
+        name = f"{self.path}, head {self.head}, {self.kind}: "
+        if np.isnan(self.score):
+            return name + "no query has a target"
+        return (
+            f"{name}{self.score:.1%} "
+            f"(even {self.chance:.1%}, shuffled {self.null:.1%})"
+        )
+
+
+def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
+    """How far each head of self-attention is one of four known kinds.
+
+    A kind of head looks at the targets of each query t:
+
+    - `"previous token"`: t − 1;
+    - `"same token"`: earlier positions with the same id;
+    - `"induction"`: the positions j + 1 after earlier ones with the same id,
+      `ids[j] == ids[t]`, j < t;
+    - `"first token"`: the first key that any query may see.
+
+    What a query may see is known from the weights, as in `attention_sinks`:
+    keys that a causal mask, a window or padding hides have no weight in any
+    head. A token that no query may see is padding, and its row does not count.
+
+    Sources: Elhage et al. (2021), *A Mathematical Framework for Transformer
+    Circuits*; Olsson et al. (2022), arXiv:2209.11895. The share of the weight
+    on a pattern is also what TransformerLens#235 measures; unlike there, only
+    queries that have a target count, so that a score does not depend on how
+    many have none.
+
+    Args:
+        maps: Mapping of layer path to weights `(B, H, T, T)`.
+        ids: Int array `(B, T)`, the tokens of all these layers.
+        mask: As in `attention_sinks`.
+        num_shuffles: Positive int, shuffles for each null.
+        seed: Int, of the shuffles. A layer's are the same whatever other
+            layers there are.
+
+    Returns:
+        List of `HeadScore(path, head, kind, score, chance, null)`, in the
+        order of the maps, heads and kinds above. `score` is the mean share of
+        a row's weight that lies on its targets, over the samples and queries
+        that may see a target and another key. `chance` is what it would be if
+        each query looked evenly at all keys that it may see. `null` is the
+        score that 95 % of shuffles stay below, which mix the weights of each
+        query among the keys that it may see. All three are NaN where no query
+        counts, as where `ids` repeat no token.
+
+    Raises:
+        TypeError: If `maps` is not a mapping.
+        ValueError: If a layer has not as many keys as queries, or `ids` or a
+            mask do not fit it, or `num_shuffles` is not positive.
+
+    Example:
+        >>> looks_back = 0.9 * np.eye(5, k=-1) + 0.1 * np.tri(5) / 5
+        >>> scores = head_scores(
+        ...     {"layer": looks_back[None, None]}, np.array([[5, 6, 7, 5, 6]])
+        ... )
+        >>> print(scores[0])
+        layer, head 0, previous token: 94.9% (even 32.1%, shuffled 71.9%)
+    """
+    ids = np.asarray(ids)
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"`ids` must be integers. Received: {ids.dtype}.")
+    if num_shuffles < 1:
+        raise ValueError(
+            f"`num_shuffles` must be positive. Received: {num_shuffles}."
+        )
+    scores = []
+    for path, weights, visible in _layers(maps, mask):
+        batch, num_heads, t, s = weights.shape
+        if t != s:
+            raise ValueError(
+                f"{path!r} has {t} queries and {s} keys, so it is not "
+                "self-attention, whose kinds these are. `maps.select` the "
+                "layers of self-attention."
+            )
+        if ids.shape != (batch, t):
+            raise ValueError(
+                f"`ids` must be {(batch, t)}, the sentences and positions of "
+                f"{path!r}. `maps.select` the layers that have these ids. "
+                f"Received: shape {ids.shape}."
+            )
+        targets = _targets(ids, visible)
+        shares = _shares(weights)
+        attends = weights.sum(-1) > 0  # (B, H, T)
+        nulls = _shuffled(shares, targets.values(), visible, num_shuffles, seed)
+        numbers = {}
+        for (kind, chosen), null in zip(targets.items(), nulls, strict=True):
+            counted = chosen.any(-1)[:, None] & attends
+            even = chosen.sum(-1) / np.maximum(visible.sum(-1), 1)
+            numbers[kind] = (
+                _mean(_on_targets(shares, chosen), counted),
+                _mean(even[:, None], counted),
+                np.quantile(_per_row(null, counted), 0.95, axis=-1),
+            )
+        for head in range(num_heads):
+            for kind, of_heads in numbers.items():
+                of_head = (float(number[head]) for number in of_heads)
+                scores.append(HeadScore(path, head, kind, *of_head))
+    return scores
 
 
 def merge_subwords(weights, query_words=None, key_words=None):
@@ -217,7 +417,7 @@ def merge_subwords(weights, query_words=None, key_words=None):
     Raises:
         ValueError: If a list does not have one number for each row or column.
     """
-    weights = np.asarray(weights, "float64")
+    weights = _without_nan(weights)
     keys = _membership(key_words, weights.shape[-1], "key")
     queries = _membership(query_words, weights.shape[-2], "query")
     summed = weights @ keys.T  # (…, T, words)
@@ -240,6 +440,137 @@ def _membership(words, size, name):
     ]
     word_of_piece = np.cumsum(starts) - 1
     return np.eye(word_of_piece[-1] + 1)[:, word_of_piece]
+
+
+def _layers(maps, mask):
+    """Path, weights `(B, H, T, S)`, and what queries may see `(B, T, S)`."""
+    if not hasattr(maps, "items"):
+        raise TypeError(
+            "`maps` must be a mapping of layer path to weights, as "
+            f"`get_attention_weights` gives. Received: {type(maps).__name__}."
+        )
+    masks = by_path("mask", mask, maps)
+    for path, weights in maps.items():
+        weights = to_numpy(weights, f"weights of {path!r}", 4)
+        exists = ~np.isnan(weights).all(1)  # (B, T, S)
+        weights = _without_nan(weights)
+        if masks[path] is None:
+            allowed = _allowed(weights)
+        else:
+            allowed = _fitting(masks[path], exists.shape, path)
+        yield path, weights, allowed & exists
+
+
+def _fitting(mask, shape, path):
+    mask = np.asarray(mask, bool)
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(
+            f"The mask of {path!r} must fit (T, S) or (B, T, S), here "
+            f"{shape[1:]} or {shape}. Received: shape {mask.shape}."
+        ) from None
+
+
+def _allowed(weights):
+    """Which keys each query may see, as the weights tell, `(B, T, S)`."""
+    positive = weights > 0
+    if (positive.sum(-1) <= 1).all():
+        t, s = weights.shape[-2:]
+        causal = np.tri(t, s, s - t, dtype=bool)
+        attends = positive.any((1, 3))[..., None]  # (B, T, 1)
+        return attends & (causal | positive[..., ~causal].any())
+    visible = positive.any(1)
+    highest = weights.max(-1, keepdims=True)
+    even = ((weights == highest) | ~positive).all((1, 3))  # (B, T)
+    if not even.all():
+        visible &= ~(even & visible.all(-1))[..., None]
+    return visible
+
+
+def _first_key(visible):
+    """The first key of each sentence that any query may see, `(B, 1, S)`."""
+    seen = visible.any(1, keepdims=True)
+    return seen & (seen.cumsum(-1) == 1)
+
+
+def _choices(targets, visible):
+    """The targets `(B, T, S)` of queries that may see another key, too."""
+    targets = targets & visible
+    return targets & (visible & ~targets).any(-1, keepdims=True)
+
+
+def _targets(ids, visible):
+    """Dict of kind of head to its targets, `(B, T, T)`."""
+    t = ids.shape[1]
+    same = (ids[:, :, None] == ids[:, None]) & np.tri(t, k=-1, dtype=bool)
+    after = np.roll(same, 1, axis=-1)  # its last column is empty
+    kinds = {
+        "previous token": np.eye(t, k=-1, dtype=bool),
+        "same token": same,
+        "induction": after,
+        "first token": _first_key(visible),
+    }
+    tokens = visible.any(1)[..., None]  # (B, T, 1)
+    return {
+        kind: _choices(targets & tokens, visible)
+        for kind, targets in kinds.items()
+    }
+
+
+def _on_targets(shares, targets):
+    """How much of each row lies on its targets, `(B, H, T)`."""
+    return np.einsum("bhts,bts->bht", shares, targets.astype(shares.dtype))
+
+
+def _mean(rows, counted):
+    """Mean over samples and queries that count, `(H,)`; NaN if none does."""
+    return _per_row((rows * counted).sum((0, 2))[:, None], counted)[:, 0]
+
+
+def _per_row(sums, counted):
+    """Sums `(H, …)` by the number of rows that count; NaN if none does."""
+    number = counted.sum((0, 2))[:, None]
+    means = np.full(sums.shape, np.nan)
+    return np.divide(sums, number, out=means, where=number > 0)
+
+
+def _shuffled(shares, targets, visible, num_shuffles, seed):
+    """Sums of the weight on targets after shuffles, `(kinds, H, shuffles)`.
+
+    To shuffle the weights of a row and add those on its n targets is to add
+    the weights on n keys drawn at random. A draw takes the n keys with the
+    lowest of random numbers.
+    """
+    random = np.random.default_rng(seed)
+    targets = np.stack(list(targets))
+    number = targets.sum(-1)  # (kinds, B, T)
+    batch, num_heads, t, s = shares.shape
+    sums = np.zeros((len(targets), num_heads, num_shuffles))
+    size = max(1, _CELLS // (num_shuffles * s))
+    for sample, start in np.ndindex(batch, -(-t // size)):
+        rows = slice(start * size, (start + 1) * size)
+        seen = visible[sample, rows]
+        width = s - seen.any(0)[::-1].argmax()  # up to the last key seen
+        seen = seen[:, :width]
+        drawn = random.random((num_shuffles, *seen.shape), "float32")
+        drawn[:, ~seen] = 2.0
+        ranked = np.sort(drawn)
+        flat = shares[sample, :, rows, :width].astype("float32")
+        flat = flat.reshape(num_heads, -1)
+        for of_kind, n in zip(sums, number[:, sample, rows], strict=True):
+            last = np.maximum(n - 1, 0)[None, :, None]
+            last = np.take_along_axis(ranked, last, -1)
+            chosen = drawn <= np.where(n > 0, last[..., 0], -1.0)[..., None]
+            chosen = chosen.reshape(num_shuffles, -1).astype("float32")
+            of_kind += flat @ chosen.T
+    return sums
+
+
+def _without_nan(weights):
+    """Float64 weights, 0 where a cell is NaN."""
+    weights = np.asarray(weights, "float64")
+    return np.where(np.isnan(weights), 0.0, weights)
 
 
 def _shares(weights):

@@ -1,11 +1,15 @@
 from d2l_attention.heatmaps import (
+    AttentionMaps,
     alignment_error_rate,
     alignment_from_attention,
     attention_distance,
     attention_entropy,
     attention_rollout,
+    attention_sinks,
+    head_scores,
     merge_subwords,
     read_pharaoh,
+    statistics,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,3 +174,293 @@ def test_pieces_become_words_and_rows_still_sum_to_one():
     assert apart.shape == (2, 3, 5)
     with pytest.raises(ValueError, match="each of 5 key pieces.*2 numbers"):
         merge_subwords(weights, None, [0, 1])
+
+
+def causal_weights(*shape, seed=0):
+    """Softmax weights `(…, T, T)` of queries that see up to themselves."""
+    weights = draw_weights(*shape, seed=seed) * np.tri(shape[-1])
+    return weights / weights.sum(-1, keepdims=True)
+
+
+IDS = np.array([[5, 6, 5, 5, 7, 6, 5], [8, 9, 9, 5, 8, 9, 7]])
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        alignment_from_attention,
+        lambda w: alignment_from_attention(w, method="intersection"),
+        attention_entropy,
+        lambda w: attention_entropy(w, normalize=True),
+        attention_distance,
+        lambda w: attention_rollout([w[None], w[None]]),
+        lambda w: merge_subwords(w, [0, 0, 1, 2, 3, 3, 4], [0, 1, 1, *"abcd"]),
+        lambda w: attention_sinks({"": w[None, None]}),
+        lambda w: attention_sinks({"": w[None, None]}, mask=np.tri(7)),
+        lambda w: head_scores({"": w[None, None]}, IDS[:1]),
+        lambda w: head_scores({"": w[None, None]}, IDS[:1], mask=np.tri(7)),
+    ],
+)
+def test_a_cell_that_did_not_exist_acts_as_a_weight_of_0(measure):
+    zeros = causal_weights(7, 7)
+    missing = np.where(np.tri(7), zeros, np.nan)
+    expected = measure(zeros)
+    np.testing.assert_array_equal(measure(missing), expected)
+    if not isinstance(expected, set):
+        assert np.isfinite(as_numbers(expected)).any()
+
+
+def as_numbers(measured):
+    """An array of floats, or the last three numbers of each head."""
+    if isinstance(measured, list):
+        return [x for head in measured for x in head[-2:]]
+    return measured
+
+
+def test_no_key_that_did_not_exist_may_be_seen_whatever_the_mask_says():
+    weights = causal_weights(1, 2, 5, 5)
+    weights[..., 3, :] = np.nan
+    weights[..., 4] = np.nan
+    every = np.ones((5, 5), bool)
+    rows = {"": weights[..., :4, :]}  # the last never existed
+    for sink in attention_sinks(rows) + attention_sinks(rows, mask=every[:4]):
+        assert sink.no_key < 1e-9
+    chances = [
+        score.chance
+        for score in head_scores({"": weights}, IDS[:1, :5], mask=every)
+        if score.kind == "previous token"
+    ]
+    np.testing.assert_allclose(chances, 1 / 4)  # four keys in rows 1 and 2
+
+
+def sinks_by_loop(weights):
+    """Pairs (first token, no key) of the heads of `(B, H, T, S)`."""
+    batch, num_heads, queries, keys = weights.shape
+    for h in range(num_heads):
+        first, no_key = [], []
+        for b, t in np.ndindex(batch, queries):
+            seen = [s for s in range(keys) if weights[b, :, t, s].any()]
+            given = sum(weights[b, h, t])
+            if seen:
+                no_key.append(1 - given)
+            if 0 in seen and len(seen) > 1:
+                first.append(weights[b, h, t, 0] / given)
+        yield np.mean(first), np.mean(no_key)
+
+
+@pytest.mark.parametrize("draw", [draw_weights, causal_weights])
+def test_sinks_equal_a_loop_over_single_rows(draw):
+    scale = np.random.default_rng(1).uniform(0.2, 1, (2, 3, 7, 1))
+    self_maps = draw(2, 3, 7, 7) * scale
+    self_maps[1, :, :, 5:] = 0  # padding
+    self_maps[1, :, 5:] = 0
+    cross = draw_weights(2, 3, 7, 5, seed=2)
+    found = attention_sinks({"self": self_maps, "cross": cross})
+    names = [(path, h) for path in ("self", "cross") for h in range(3)]
+    assert [sink[:2] for sink in found] == names
+    expected = [*sinks_by_loop(self_maps), *sinks_by_loop(cross)]
+    np.testing.assert_allclose(
+        [sink[2:] for sink in found], expected, atol=1e-12
+    )
+
+
+def test_an_even_causal_look_gives_the_first_token_one_in_t():
+    even = np.tri(7) / np.arange(1, 8)[:, None]
+    (sink,) = attention_sinks({"": even[None, None]})
+    expected = np.mean([1 / t for t in range(2, 8)])  # row 0 does not count
+    assert sink.first_token == pytest.approx(expected)
+    assert sink.no_key == pytest.approx(0)
+
+
+def test_a_sink_logit_of_ln_n_takes_half_and_no_share_of_the_first_token():
+    scores = np.zeros((2, 1, 5, 8))
+    scores[..., 7] = np.log(7)  # the logit, beside 7 even keys
+    exp = np.exp(scores)
+    weights = (exp / exp.sum(-1, keepdims=True))[..., :7]
+    (sink,) = attention_sinks({"": weights})
+    assert sink.no_key == pytest.approx(1 / 2)
+    assert sink.first_token == pytest.approx(1 / 7)
+    assert "head 0: 14.3% on the first token, 50.0% on no key" in str(sink)
+
+
+def test_the_first_token_stands_after_the_padding_on_the_left():
+    weights = np.zeros((2, 2, 5, 5))
+    weights[0] = causal_weights(2, 5, 5)
+    weights[1, :, 2:, 2:] = causal_weights(2, 3, 3)
+    alone = [
+        attention_sinks({"": weights[b : b + 1, :, start:, start:]})
+        for b, start in ((0, 0), (1, 2))
+    ]
+    together = attention_sinks({"": weights})
+    for both, long, short in zip(together, *alone, strict=True):
+        expected = (4 * long.first_token + 2 * short.first_token) / 6
+        assert both.first_token == pytest.approx(expected)
+
+
+def test_rows_of_padding_that_keras_leaves_even_do_not_count():
+    short = draw_weights(1, 3, 5, 5)
+    padded = np.zeros((1, 3, 7, 7))
+    padded[..., :5, :5] = short
+    padded[..., 5:, :] = 1 / 7
+    assert_same(attention_sinks({"": padded}), attention_sinks({"": short}))
+    found = head_scores({"": padded}, IDS[:1])
+    assert_same(found, head_scores({"": short}, IDS[:1, :5]))
+
+
+def assert_same(found, expected):
+    """The numbers of heads agree, but for the null, whose shuffles differ."""
+    for head, other in zip(found, expected, strict=True):
+        numbers, others = (
+            [x for x in list(row)[:5] if isinstance(x, float)]
+            for row in (head, other)
+        )
+        assert numbers == pytest.approx(others, abs=1e-12, nan_ok=True)
+
+
+def test_a_token_that_no_query_may_see_has_no_score_of_its_own():
+    short = causal_weights(1, 3, 5, 5)
+    padded = np.zeros((1, 3, 7, 7))
+    padded[..., :5, :5] = short
+    padded[..., 5:, :5] = draw_weights(1, 3, 2, 5)
+    found = head_scores({"": padded}, IDS[:1])
+    assert_same(found, head_scores({"": short}, IDS[:1, :5]))
+
+
+def test_a_mask_says_which_rows_count_and_which_keys_may_be_seen():
+    weights = causal_weights(2, 3, 7, 7)
+    tokens = np.arange(7) < np.array([[7], [4]])
+    mask = tokens[:, None] & tokens[..., None] & np.tri(7, dtype=bool)
+    zeroed = weights * mask[:, None]
+    found = attention_sinks({"a": zeroed}, mask={"a": mask})
+    expected = [*sinks_by_loop(zeroed)]
+    np.testing.assert_allclose(
+        [sink[2:] for sink in found], expected, atol=1e-12
+    )
+    scores = head_scores({"a": zeroed}, IDS, mask=mask)
+    assert scores == head_scores({"a": zeroed}, IDS)
+    with pytest.raises(ValueError, match=r"mask of 'a'.*\(7, 7\).*\(2, 7, 6\)"):
+        attention_sinks({"a": weights}, mask=mask[..., :6])
+    with pytest.raises(ValueError, match=r"mask.*'b'.*'a'"):
+        attention_sinks({"a": weights}, mask={"b": mask})
+
+
+KINDS = ["previous token", "same token", "induction", "first token"]
+
+
+def targets_by_loop(kind, ids, t):
+    """The targets of query t of one sentence."""
+    earlier = [j for j in range(t) if ids[j] == ids[t]]
+    return {
+        "previous token": [t - 1] if t else [],
+        "same token": earlier,
+        "induction": [j + 1 for j in earlier],
+        "first token": [0],
+    }[kind]
+
+
+def scores_by_loop(weights, ids, kind, num_shuffles, seed=5):
+    """Triples (score, chance, null) of the heads of `(B, H, T, T)`."""
+    batch, num_heads, length, _ = weights.shape
+    rng = np.random.default_rng(seed)
+    for h in range(num_heads):
+        scores, chances, nulls = [], [], []
+        for b, t in np.ndindex(batch, length):
+            seen = np.flatnonzero(weights[b, :, t].any(0))
+            targets = np.isin(seen, targets_by_loop(kind, ids[b], t))
+            if not targets.any() or targets.all():
+                continue
+            row = weights[b, h, t, seen] / weights[b, h, t].sum()
+            scores.append(row[targets].sum())
+            chances.append(targets.sum() / len(seen))
+            shuffled = rng.permuted([row] * num_shuffles, axis=1)
+            nulls.append(shuffled[:, targets].sum(1))
+        null = np.quantile(np.mean(nulls, axis=0), 0.95)
+        yield np.mean(scores), np.mean(chances), null
+
+
+@pytest.mark.parametrize("cells", [1, 2**18])
+@pytest.mark.parametrize("draw", [draw_weights, causal_weights])
+def test_scores_equal_a_loop_over_single_rows(draw, cells, monkeypatch):
+    monkeypatch.setattr(statistics, "_CELLS", cells)  # 1: row by row
+    weights = 0.9 * draw(2, 3, 7, 7)  # a sink has the rest
+    found = head_scores({"layer": weights}, IDS, num_shuffles=4999)
+    names = [("layer", h, kind) for h in range(3) for kind in KINDS]
+    assert [score[:3] for score in found] == names
+    for kind in KINDS:
+        expected = [*scores_by_loop(weights, IDS, kind, 4999)]
+        of_kind = np.array([x[3:] for x in found if x.kind == kind])
+        np.testing.assert_allclose(of_kind[:, :2], np.array(expected)[:, :2])
+        nulls = np.array(expected)[:, 2]
+        np.testing.assert_allclose(of_kind[:, 2], nulls, atol=0.01)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_planted_head_of_each_kind_scores_1_and_an_even_one_chance(causal):
+    ids = np.random.default_rng(0).integers(0, 5, (2, 23))
+    planted = np.zeros((2, 5, 23, 23))
+    for b, h, t in np.ndindex(2, 4, 23):
+        targets = targets_by_loop(KINDS[h], ids[b], t) or [t]
+        planted[b, h, t, targets] = 1 / len(targets)
+    planted[:, 4] = np.tri(23) if causal else 1
+    planted[:, 4] /= planted[:, 4].sum(-1, keepdims=True)
+    scores = {x[1:3]: x for x in head_scores({"": planted}, ids)}
+    for head, kind in enumerate(KINDS):
+        score = scores[head, kind]
+        assert score.score == pytest.approx(1)
+        assert score.score > score.null > score.chance
+        others = [scores[other, kind].score for other in range(5)]
+        assert sorted(others)[-2] < 0.7
+        even = scores[4, kind]
+        assert even.score == pytest.approx(even.chance)
+        assert even.null == pytest.approx(even.chance)
+    previous = [1 / t for t in range(2, 24)] if causal else 1 / 23
+    assert scores[0, KINDS[0]].chance == pytest.approx(np.mean(previous))
+
+
+def test_heads_without_a_softmax_may_see_all_keys_or_those_up_to_the_query():
+    looks_back = np.eye(7, k=-1)
+    looks_back[0, 0] = 1
+    causal = {"": looks_back[None, None]}
+    both_ways = {"": np.roll(np.eye(7), 1, axis=1)[None, None]}
+    ids = IDS[:1]
+    assert head_scores(causal, ids)[0][3:5] == pytest.approx(
+        (1, np.mean([1 / t for t in range(2, 8)]))
+    )
+    assert head_scores(both_ways, ids)[0][3:5] == pytest.approx((0, 1 / 7))
+    parked = np.eye(7)[[0] * 7]
+    (sink,) = attention_sinks({"": parked[None, None]})
+    assert sink[2:] == (1, 0)
+
+
+def test_a_sentence_that_repeats_no_token_has_no_score_of_two_kinds():
+    weights = causal_weights(1, 2, 5, 5)
+    for score in head_scores({"": weights}, np.array([[5, 6, 7, 8, 9]])):
+        repeats = score.kind in ("same token", "induction")
+        assert np.isnan(score[3:]).all() == repeats
+        assert str(score).endswith("no query has a target") == repeats
+
+
+def test_the_null_of_a_layer_does_not_hang_on_other_layers_but_on_the_seed():
+    maps = AttentionMaps(
+        {str(i): causal_weights(2, 3, 7, 7, seed=i) for i in range(2)}
+    )
+    found = head_scores(maps, IDS)
+    assert found[12:] == head_scores(maps.select(["1"]), IDS)
+    assert found != head_scores(maps, IDS, seed=1)
+
+
+def test_what_is_no_self_attention_of_these_ids_is_named():
+    cross = {"decoder/cross": draw_weights(2, 1, 5, 7)}
+    with pytest.raises(ValueError, match="decoder/cross.*5 .*7 keys.*select"):
+        head_scores(cross, IDS[:, :5])
+    maps = {"encoder/self": draw_weights(2, 1, 7, 7)}
+    with pytest.raises(ValueError, match=r"\(2, 7\).*encoder/self.*\(1, 7\)"):
+        head_scores(maps, IDS[:1])
+    with pytest.raises(ValueError, match="integers.*float64"):
+        head_scores(maps, IDS / 1)
+    with pytest.raises(ValueError, match="positive.*0"):
+        head_scores(maps, IDS, num_shuffles=0)
+    with pytest.raises(TypeError, match="mapping.*ndarray"):
+        attention_sinks(maps["encoder/self"])
+    with pytest.raises(ValueError, match=r"'encoder/self'.*\(1, 7, 7\)"):
+        attention_sinks({"encoder/self": maps["encoder/self"][0]})
