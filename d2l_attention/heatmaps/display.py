@@ -8,7 +8,7 @@ from pathlib import Path
 import tempfile
 import warnings
 
-from d2l_attention.heatmaps.labels import provide_fonts, readable
+from d2l_attention.heatmaps.labels import provide_fonts, readable_tokens
 from d2l_attention.heatmaps.selection import hide, to_numpy
 import matplotlib
 from matplotlib.animation import Animation
@@ -56,6 +56,7 @@ def display_figure(figure, alt, caption=None, *, dpi=200):
     else:
         figure = getattr(figure, "figure", figure)
         image = _draw(figure, dpi)
+        figure.set_layout_engine("none")  # it is laid out now
         kind, picture = "image/png", pack(image)
         size = f' width="{round(image.width * _SHOWN_DPI / dpi)}"'
         with _known_fonts():
@@ -134,18 +135,17 @@ def pack(image, most=256):
     cells stay as they are. The other half serves the rare colours, of the
     edges of lines and letters. A photograph has too many and keeps them all.
     """
-    levels = np.asarray(image).reshape(-1, 3)
-    codes = levels.astype("int64") @ [1 << 16, 1 << 8, 1]
-    _, first, places, counts = np.unique(
-        codes, return_index=True, return_inverse=True, return_counts=True
-    )
-    colours = levels[first]
+    red, green, blue = np.asarray(image).reshape(-1, 3).astype("int32").T
+    codes = red << 16 | green << 8 | blue
+    found, counts = np.unique(codes, return_counts=True)
+    colours = np.stack([found >> 16, found >> 8, found], axis=-1)
+    colours = (colours & 255).astype("uint8")
     if len(colours) <= _MOST_COLOURS:
+        nearest = np.arange(len(colours))
         if len(colours) > most:
             colours, nearest = _reduce(colours, counts, most)
-            places = nearest[places]
-        places = places.reshape(image.height, image.width).astype("uint8")
-        image = Image.fromarray(places)
+        places = nearest.astype("uint8")[np.searchsorted(found, codes)]
+        image = Image.fromarray(places.reshape(image.height, image.width))
         image.putpalette(colours.tobytes())
     packed = io.BytesIO()
     image.save(packed, "png", optimize=True)
@@ -272,16 +272,16 @@ def _names(tokens, axis, shape):
             "There must be a token for each row and column. Received: "
             f"{len(tokens)} tokens for weights of shape {shape}."
         )
-    return [readable(token) for token in tokens]
+    return readable_tokens(tokens)
 
 
 def _largest_cells(weights, number):
     """Row and column of the largest weights that are not masked."""
-    values = weights.filled(-np.inf).ravel()
     number = min(number, weights.count())
-    if not number:
-        return []
-    least = np.partition(values, -number)[-number]
-    places = np.flatnonzero(values >= least)  # few, unless many are equal
-    places = places[np.argsort(-values[places], kind="stable")][:number]
-    return list(zip(*np.unravel_index(places, weights.shape), strict=True))
+    # They lie in the rows whose own largest weights are the largest.
+    tops = weights.max(axis=1).filled(-np.inf)
+    rows = np.sort(np.argsort(-tops, kind="stable")[:number])
+    values = weights[rows].filled(-np.inf)
+    places = np.argsort(-values, axis=None, kind="stable")[:number]
+    found, columns = np.unravel_index(places, values.shape)
+    return list(zip(rows[found], columns, strict=True))

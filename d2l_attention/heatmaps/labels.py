@@ -27,7 +27,7 @@ def label_axis(axis, tokens, size, name, max_ticks):
         if isinstance(locator, MaxNLocator):  # keep ticks that were set
             locator.set_params(integer=True)
         return
-    tokens = [_short(readable(token)) for token in tokens]
+    tokens = [_short(token) for token in readable_tokens(tokens)]
     if len(tokens) != size:
         raise ValueError(
             f"There must be one {name} token for each of {size} rows or "
@@ -45,7 +45,95 @@ def label_axis(axis, tokens, size, name, max_ticks):
 
 def longest_label(tokens):
     tokens = () if tokens is None else tokens
-    return max((len(_short(readable(token))) for token in tokens), default=0)
+    return max(map(len, map(_short, readable_tokens(tokens))), default=0)
+
+
+def readable_tokens(tokens):
+    """Tokens as text, and pieces of words without their tokenizer's signs.
+
+    `Ġthe` of byte pairs and `▁the` of SentencePiece, in which a sign stands
+    for the space before a word, are `the`. A piece that goes on a word, such
+    as `##ing` of WordPiece, is `-ing`.
+    """
+    return [readable(token) for token in _words(list(map(str, tokens)))]
+
+
+def _words(tokens):
+    if any(_goes_on(token) for token in tokens):
+        return [f"-{t[2:]}" if _goes_on(t) else t for t in tokens]
+    if _share_with("Ġ", tokens) > 0.3:
+        texts = _texts_of_bytes(tokens)
+        if texts is not None:
+            return _with_hyphens(texts)
+    if _share_with("▁", tokens) > 0.3:
+        return _with_hyphens([token.replace("▁", " ") for token in tokens])
+    return tokens
+
+
+def _goes_on(token):
+    return token.startswith("##") and token[2:3].isalnum()
+
+
+def _share_with(sign, tokens):
+    return sum(t.startswith(sign) for t in tokens) / max(len(tokens), 1)
+
+
+def _with_hyphens(texts):
+    """Texts with a space before each word: without it, and a hyphen within."""
+    words = []
+    for before, text in zip(["", *texts], texts, strict=False):
+        is_within = _is_of_word(before[-1:]) and _is_of_word(text[:1])
+        without = text[1:] if text[:1] == " " and text[1:] else text
+        words.append(f"-{text}" if is_within else without)
+    return words
+
+
+def _is_of_word(char):
+    """Whether a letter or digit is of a script that sets words apart."""
+    return char.isdigit() or char.lower() != char.upper()
+
+
+@functools.cache
+def _bytes_of_signs():
+    """The byte that each sign of byte pairs stands for, as in GPT-2.
+
+    Bytes that are printed stand for themselves; the others have the signs
+    from U+0100 on, the space among them.
+    """
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printed]
+    signs = {chr(byte): byte for byte in printed}
+    return signs | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+def _texts_of_bytes(tokens):
+    """The texts of tokens of byte pairs; None if they cannot be such.
+
+    Ġ is a letter of Maltese too, but the others of Maltese are no text in
+    bytes. A token that holds a part of a letter is shown by its bytes.
+    """
+    signs = _bytes_of_signs()
+    pieces = [
+        bytes(signs[sign] for sign in token)
+        if set(token) <= signs.keys()
+        else None
+        for token in tokens
+    ]
+    whole = None if None in pieces else _text(b"".join(pieces))
+    if whole is None or not whole.replace("\n", "").isprintable():
+        return None
+    texts = map(_text, pieces)
+    return [
+        f"⟨{piece.hex(' ')}⟩" if text is None else text
+        for piece, text in zip(pieces, texts, strict=True)
+    ]
+
+
+def _text(piece):
+    try:
+        return piece.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def readable(token):

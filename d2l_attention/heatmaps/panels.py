@@ -1,10 +1,16 @@
 """Many heatmaps under one colour scale: side by side, or one after another."""
 
-from d2l_attention.heatmaps.labels import families_for, label_axis, readable
+from d2l_attention.heatmaps.labels import (
+    families_for,
+    label_axis,
+    readable_tokens,
+)
 from d2l_attention.heatmaps.plots import (
     draw_cells,
     draw_scale,
     highest,
+    label_keys,
+    name_keys,
     number_cells,
     number_format,
     plot_attention,
@@ -13,14 +19,20 @@ from d2l_attention.heatmaps.plots import (
     turn,
 )
 from d2l_attention.heatmaps.selection import (
+    choose_keys,
+    hidden_keys,
     hide,
     matrices_of,
     select_maps,
+    share_of_keys,
     to_numpy,
+    without_keys,
 )
 from matplotlib.animation import FuncAnimation
 import matplotlib.pyplot as plt
 import numpy as np
+
+_MOST_PANELS = 256  # of a grid; more take minutes to draw
 
 
 def plot_attention_grid(
@@ -34,6 +46,7 @@ def plot_attention_grid(
     sample=0,
     window=None,
     mask=None,
+    hide_keys=(),
     figsize=None,
     cmap=None,
     vmin=0.0,
@@ -45,7 +58,8 @@ def plot_attention_grid(
 ):
     """A row of heatmaps for each layer, a column for each head.
 
-    All panels share one colour scale, and the colour bar holds for each.
+    All panels share one colour scale, and the colour bar holds for each. Below
+    each panel stands how much of its weight is hidden, if keys are.
 
     Args:
         weights: Float array `(H, T, S)` or `(B, H, T, S)`, or a mapping of
@@ -65,6 +79,8 @@ def plot_attention_grid(
         mask: Bool array `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, True = may
             attend, or a dict of path or pattern to one. Axes of length 1 stand
             for all.
+        hide_keys: List of int, places of the keys whose columns are grey, as
+            in `plot_attention`, or a dict of path or pattern to one.
         figsize: Size of one panel, in inches.
         cmap, vmin, vmax, fmt, rtl: As in `plot_attention`.
         max_ticks: Int, most labels on an axis; by default as many as fit.
@@ -77,8 +93,9 @@ def plot_attention_grid(
     Raises:
         ValueError: If no layer matches, an array does not have three or four
             axes, there are more tokens than rows or columns, a mask does not
-            fit, there is no such head or sample, or `tokens` or `mask` name
-            what is not there.
+            fit, there is no such head, sample or key to hide, `tokens`,
+            `mask` or `hide_keys` name what is not there, or there are more
+            than 256 maps, which take minutes to draw and show nothing.
 
     Warns:
         UserWarning: If a shown row has weight on a column that is left out.
@@ -94,10 +111,12 @@ def plot_attention_grid(
         mask,
         window,
     )
-    shown = matrices_of(grid)
+    allowed = matrices_of(grid)
+    hidden = hidden_keys(hide_keys, allowed)
+    shown = _without(allowed, hidden)
     figure, images, _ = _draw_grid(
         grid,
-        shown,
+        hidden,
         list(shown.values()),
         heads=heads,
         figsize=figsize,
@@ -107,6 +126,7 @@ def plot_attention_grid(
         max_ticks=max_ticks,
         rtl=rtl,
     )
+    _tell_hidden(images, allowed, hidden)
     _number_grid(images, shown, annotate, fmt)
     return figure
 
@@ -163,7 +183,8 @@ def animate_attention(
             written = np.tri(len(frames), dtype=bool)[..., None]
             frames = np.where(written, frames, np.nan)
             if titles is None and query_tokens is not None:
-                titles = [f"writes {readable(token)}" for token in query_tokens]
+                written = readable_tokens(query_tokens)
+                titles = [f"writes {token}" for token in written]
         frames = to_numpy(frames, "frames", 3)
     if titles is None:
         titles = [f"{i + 1} of {len(frames)}" for i in range(len(frames))]
@@ -197,18 +218,24 @@ def _start_map(
     mask,
     fmt,
     *,
+    key_tokens,
+    hide_keys=(),
     annotate=False,
     colorbar=True,
     max_cells=1000,
     **options,
 ):
     """The title of one map, and a function that shows frame `i` in it."""
-    shown = hide(frames, mask)
+    allowed = hide(frames, mask)
+    hidden = choose_keys(hide_keys, allowed.shape[-1], "frames")
+    shown = without_keys(allowed, hidden)
     fmt = number_format(shown, annotate, fmt)
     if options["vmax"] is None:
         options["vmax"] = highest(shown)
     ax = plot_attention(
-        shown[-1].filled(np.nan),
+        allowed[-1].filled(np.nan),
+        key_tokens=key_tokens,
+        hide_keys=hidden,
         annotate=False,
         colorbar=False,
         max_cells=max_cells,
@@ -220,6 +247,7 @@ def _start_map(
 
     def redraw(i):
         image.set_data(pool(shown[i], max_cells)[0])
+        label_keys(ax, allowed[i], hidden, key_tokens)
         return image, *number_cells(image, shown[i], fmt, annotate)
 
     return ax.title, redraw
@@ -237,32 +265,49 @@ def _start_grid(
     heads=None,
     sample=0,
     window=None,
+    hide_keys=(),
     annotate=False,
     **options,
 ):
     """The title of a grid, and a function that shows frame `i` in it."""
     chosen = query_tokens, key_tokens, tokens, layers, heads, sample, mask
     grids = [select_maps(frame, *chosen, window) for frame in frames]
-    shown = [matrices_of(grid) for grid in grids]
-    shapes = [{path: m.shape for path, m in maps.items()} for maps in shown]
+    allowed = [matrices_of(grid) for grid in grids]
+    shapes = [{path: m.shape for path, m in maps.items()} for maps in allowed]
     for i, shape in enumerate(shapes):
         if shape != shapes[-1]:
             raise ValueError(
                 f"All frames must have the layers and shapes of the last: "
                 f"{shapes[-1]}. Received in frame {i}: {shape}."
             )
+    hidden = hidden_keys(hide_keys, allowed[-1])
+    shown = [_without(maps, hidden) for maps in allowed]
     every = [weights for maps in shown for weights in maps.values()]
     figure, images, max_cells = _draw_grid(
-        grids[-1], shown[-1], every, heads=heads, **options
+        grids[-1], hidden, every, heads=heads, **options
     )
 
     def redraw(i):
         for (path, column), image in images.items():
             image.set_data(pool(shown[i][path][column], max_cells)[0])
+        _tell_hidden(images, allowed[i], hidden)
         numbers = _number_grid(images, shown[i], annotate, fmt)
         return *images.values(), *numbers
 
     return figure.suptitle(figure.get_suptitle()), redraw
+
+
+def _without(maps, hidden):
+    """Dict of path to the weights without the hidden keys of this layer."""
+    return {path: without_keys(maps[path], hidden[path]) for path in maps}
+
+
+def _tell_hidden(images, maps, hidden):
+    """Write below each panel how much of its weight is hidden."""
+    for (path, column), image in images.items():
+        if hidden[path]:
+            share = share_of_keys(maps[path][column], hidden[path])
+            image.axes.set_xlabel(f"{share:.0%} hidden")
 
 
 def _number_grid(images, shown, annotate, fmt):
@@ -277,7 +322,7 @@ def _number_grid(images, shown, annotate, fmt):
 
 def _draw_grid(
     grid,
-    shown,
+    hidden,
     every,
     *,
     heads=None,
@@ -288,12 +333,21 @@ def _draw_grid(
     max_ticks=None,
     rtl="auto",
 ):
-    """Draw the `shown` maps of a grid under one colour scale, that of `every`.
+    """Draw the maps of a grid under one colour scale, that of `every`.
 
-    What comes back are the figure, a dict of path and column to an image, and
-    the most cells on a side of an image.
+    `hidden` is a dict of path to the keys whose columns are grey. What comes
+    back are the figure, a dict of path and column to an image, and the most
+    cells on a side of an image.
     """
+    shown = matrices_of(grid)
     columns = max(map(len, shown.values()))
+    number = sum(map(len, shown.values()))
+    if number > _MOST_PANELS:
+        raise ValueError(
+            f"A grid has at most {_MOST_PANELS} maps. Received: {number}. "
+            'Look at all by `view_attention(maps, view="overview")`, or choose '
+            "some with `layers=` and `heads=`."
+        )
     if figsize is None:
         cells = np.max([maps.shape[:0:-1] for maps in shown.values()], axis=0)
         figsize = np.clip(0.2 * cells, 1.7, np.clip(24 / columns, 1.7, 5.0))
@@ -315,17 +369,30 @@ def _draw_grid(
                 ax.set_axis_off()
                 continue
             weights = maps[column]
-            image, note = draw_cells(ax, weights, cmap, vmin, vmax, max_cells)
+            image, note = draw_cells(
+                ax, weights, cmap, vmin, vmax, max_cells, hidden=hidden[path]
+            )
             images[path, column], notes[note] = image, True
     _label(grid, panels, heads, max_ticks, rtl)
     notes[tell_sums(*(maps.data for maps in shown.values()))] = True
     figure.suptitle("\n".join(filter(None, notes)))
-    figure.supxlabel("keys")
+    label = "\n".join(["keys", *_name_hidden(grid, hidden)])
+    figure.supxlabel(label, parse_math=False, fontfamily=families_for([label]))
     figure.supylabel("queries")
     values = np.concatenate([maps.compressed() for maps in every])
     aspect = max(20, 5 * figure.get_figheight())
     draw_scale(figure, panels, image, values, aspect=aspect)
     return figure, images, max_cells
+
+
+def _name_hidden(grid, hidden):
+    """A line that names the hidden keys of all layers, if there are any."""
+    names = {
+        name_keys(hidden[path], keys): True
+        for path, (_, _, keys) in grid.items()
+        if hidden[path]
+    }
+    return [f"(grey: hidden {', '.join(names)})"] if names else []
 
 
 def _label(grid, panels, heads, max_ticks, rtl):

@@ -8,6 +8,7 @@ from d2l_attention.heatmaps.labels import (
     families_for,
     label_axis,
     longest_label,
+    readable_tokens,
     right_to_left,
 )
 from d2l_attention.heatmaps.palette import (
@@ -16,7 +17,13 @@ from d2l_attention.heatmaps.palette import (
     WEIGHTS_MAP,
     contrast,
 )
-from d2l_attention.heatmaps.selection import hide, to_numpy
+from d2l_attention.heatmaps.selection import (
+    choose_keys,
+    hide,
+    share_of_keys,
+    to_numpy,
+    without_keys,
+)
 from d2l_attention.heatmaps.statistics import attention_entropy
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -109,6 +116,7 @@ def plot_attention(
     query_tokens=None,
     key_tokens=None,
     mask=None,
+    hide_keys=(),
     ax=None,
     cmap=None,
     vmin=0.0,
@@ -128,11 +136,18 @@ def plot_attention(
     Where there are too many cells to draw, each drawn cell shows the largest
     weight of a block of cells, and the title says so.
 
+    A key that takes most of the weight, as the first token often does, leaves
+    the other keys no colours. `hide_keys` makes its column grey; the label of
+    the keys says which is hidden and how much of the weight it has. The other
+    weights stay as they are: none is divided by what is left.
+
     Args:
         weights: Float array `(T, S)`.
         query_tokens, key_tokens: Lists of T str, from top to bottom, and of S
             str, from left to right.
         mask: Bool array that broadcasts to `(T, S)`, True = may attend.
+        hide_keys: List of int, places of the keys whose columns are grey. They
+            have no numbers, and the colour scale does without them.
         ax: Axes to draw on; new ones by default.
         cmap: Name of a matplotlib colour map; the course's by default.
         vmin, vmax: Floats, ends of the colour scale; from 0 to the largest
@@ -155,23 +170,36 @@ def plot_attention(
 
     Raises:
         ValueError: If `weights` does not have two axes, the tokens do not
-            fit it, or `annotate` is something else.
+            fit it, there is no such key to hide, or `annotate` is something
+            else.
 
     Warns:
         UserWarning: Once for each script that no installed font can draw.
+
+    Example:
+        >>> from d2l_attention.heatmaps import plot_attention
+        >>> weights = [[0.9, 0.1, 0.0], [0.8, 0.1, 0.1]]
+        >>> print(plot_attention(weights, hide_keys=[0]).get_xlabel())
+        keys
+        (hidden: key 0, 85% of the weight)
     """
     weights = to_numpy(weights, "weights", 2)
     rows, columns = weights.shape
-    shown = hide(weights, mask)
+    allowed = hide(weights, mask)
+    hidden = choose_keys(hide_keys, columns, "weights")
+    shown = without_keys(allowed, hidden)
     fmt = number_format(shown, annotate, fmt)
     if ax is None:
         ax = _new_axes(weights.shape, query_tokens, key_tokens)
     vmax = highest(shown) if vmax is None else vmax
-    image, note = draw_cells(ax, shown, cmap, vmin, vmax, max_cells)
+    image, note = draw_cells(
+        ax, allowed, cmap, vmin, vmax, max_cells, hidden=hidden
+    )
     number_cells(image, shown, fmt, annotate)
     label_axis(ax.yaxis, query_tokens, rows, "query", max_ticks)
     label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
-    ax.set(xlabel="keys", ylabel="queries")
+    ax.set_ylabel("queries")
+    label_keys(ax, allowed, hidden, key_tokens)
     turn(ax, query_tokens, key_tokens, rtl)
     lines = title, note, tell_sums(weights)
     title = "\n".join(line for line in lines if line)
@@ -291,7 +319,7 @@ def plot_alignment(
                     f"The link {source}-{target} lies outside {s} source and "
                     f"{t} target tokens."
                 )
-            _frame_cell(ax, target, source, look)
+            frame_cell(ax, target, source, look)
         if links:
             notes.append(f"{look} frame: {kind} link")
     note = f"\n({', '.join(notes)})" if notes else ""
@@ -385,6 +413,7 @@ def plot_learning_curves(curves, rate=None, *, xlabel="step", ylabel="loss"):
 
 
 _MOST_NUMBERED = 8  # cells on a side of a map that carries its numbers
+_MOST_NAMED = 3  # hidden keys that a line has room for
 _READABLE = 5  # points; a smaller number is only written where asked for
 _LARGEST = 9
 # The black line of a frame has no gaps, also where the white one is dotted.
@@ -413,10 +442,15 @@ def _new_axes(shape, query_tokens, key_tokens):
     return ax
 
 
-def draw_cells(ax, weights, cmap, vmin, vmax, max_cells, aspect=None):
-    """Draw the weights; the image, and a note if its cells are blocks."""
+def draw_cells(
+    ax, weights, cmap, vmin, vmax, max_cells, aspect=None, hidden=()
+):
+    """Draw the weights; the image, and a note if its cells are blocks.
+
+    The columns of `hidden` keys are grey, also where they are forbidden.
+    """
     rows, columns = weights.shape
-    pooled, (high, wide) = pool(weights, max_cells)
+    pooled, (high, wide) = pool(without_keys(weights, hidden), max_cells)
     if aspect is None:
         aspect = "equal" if max(rows, columns) <= 64 else "auto"
     image = ax.imshow(
@@ -437,16 +471,39 @@ def draw_cells(ax, weights, cmap, vmin, vmax, max_cells, aspect=None):
     ax.spines[:].set_visible(True)  # a frame, whatever the figure's style
     if np.ma.is_masked(weights):
         _hatch(ax, weights.shape)
+    for key in hidden:
+        _grey(ax, key, rows)
     if high * wide == 1:
         return image, ""
     return image, f"(each cell is the largest of {high} × {wide})"
 
 
+def label_keys(ax, weights, hidden, key_tokens):
+    """Label the axis of the keys; it says what is hidden, and its weight."""
+    label = "keys"
+    if hidden:
+        share = share_of_keys(weights, hidden)
+        names = name_keys(hidden, key_tokens)
+        label += f"\n(hidden: {names}, {share:.0%} of the weight)"
+    ax.set_xlabel(label, parse_math=False, fontfamily=families_for([label]))
+
+
+def name_keys(keys, tokens):
+    """Some keys in words, by place and token; many only by their number."""
+    if len(keys) > _MOST_NAMED:
+        return f"{len(keys)} keys"
+    if tokens is not None:
+        tokens = readable_tokens(tokens)
+    names = [f"{key} “{tokens[key]}”" if tokens else f"{key}" for key in keys]
+    return f"key{'s' * (len(keys) > 1)} {' and '.join(names)}"
+
+
 def tell_sums(*maps):
     """A note, if weights that may be shares of a whole do not add up to it."""
-    if any(np.nanmin(weights, initial=0.0) < 0 for weights in maps):
+    if any((weights < 0).any() for weights in maps):
         return ""
-    sums = np.concatenate([np.nansum(w, axis=-1).ravel() for w in maps])
+    sums = [np.sum(w, axis=-1, where=~np.isnan(w)).ravel() for w in maps]
+    sums = np.concatenate(sums)
     sums = sums[sums > 1e-3]  # a row of zeros attends to nothing
     if not sums.size or sums.max() > 1.01 or sums.min() > 0.99:
         return ""
@@ -484,17 +541,23 @@ def pool(weights, most):
     """The largest weight of each of `most` blocks a side, and their size."""
     rows, columns = weights.shape
     high, wide = -(-rows // most), -(-columns // most)
+    return pool_blocks(weights, high, wide), (high, wide)
+
+
+def pool_blocks(weights, high, wide):
+    """The largest weight of each block of `high` rows and `wide` columns.
+
+    Masked cells count for nothing; a block of nothing else is masked.
+    """
     if high == wide == 1:
-        return weights, (high, wide)
-    padded = np.pad(
-        np.ma.filled(weights, np.nan),
-        [(0, -rows % high), (0, -columns % wide)],
-        constant_values=np.nan,
-    )
-    blocks = padded.reshape(
-        padded.shape[0] // high, high, padded.shape[1] // wide, wide
-    )
-    return np.ma.masked_invalid(blocks).max(axis=(1, 3)), (high, wide)
+        return weights
+    lowest = np.finfo(weights.dtype).min
+    pooled = np.ma.filled(weights, lowest)
+    for axis, size in enumerate((high, wide)):
+        starts = np.arange(0, pooled.shape[axis], size)
+        pooled = np.maximum.reduceat(pooled, starts, axis=axis)
+    is_empty = pooled == lowest
+    return np.ma.masked_array(np.where(is_empty, 0, pooled), is_empty)
 
 
 def number_format(weights, annotate, fmt):
@@ -562,7 +625,7 @@ class _Number(Text):
         return _LARGEST * min(1.0, 0.85 * wide / width, 0.7 * high / height)
 
 
-def _frame_cell(ax, t, s, look):
+def frame_cell(ax, t, s, look):
     """A frame that stands out from every colour of the map.
 
     A "solid" or "dotted" white line lies inside a broader black one, and each
@@ -584,7 +647,9 @@ def _frame_cell(ax, t, s, look):
 
 
 def _is_binary(weights):
-    return bool(np.isin(np.ma.compressed(weights), (0, 1)).all())
+    values = np.ma.getdata(weights)
+    fits = np.ma.getmaskarray(weights) | (values == 0) | (values == 1)
+    return bool(fits.all())
 
 
 def _hatch(ax, shape):
@@ -599,5 +664,14 @@ def _hatch(ax, shape):
             edgecolor="0.6",
             linewidth=0,
             zorder=-1,
+        )
+    )
+
+
+def _grey(ax, key, rows):
+    # It covers the hatching, for a hidden column is not a forbidden one.
+    ax.add_patch(
+        Rectangle(
+            (key - 0.5, -0.5), 1, rows, color="0.75", linewidth=0, zorder=-0.5
         )
     )

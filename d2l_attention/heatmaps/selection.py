@@ -1,6 +1,7 @@
 """The weights to show: which layers, heads, sentence and tokens."""
 
 import fnmatch
+from numbers import Integral
 import warnings
 
 import numpy as np
@@ -63,7 +64,7 @@ def select_maps(
     maps = {}
     for path in select_layers(weights, layers):
         of = f"weights of {path!r}" if path else "weights"
-        four_axes = np.asarray(weights[path], dtype="float64")
+        four_axes = as_floats(weights[path])
         place = sample
         if four_axes.ndim != 4:
             four_axes, place = to_numpy(four_axes, of, 3)[None], 0
@@ -72,11 +73,13 @@ def select_maps(
             place = window
         chosen = _choose(four_axes, place, heads, of)
         pair = tokens[path] or (query_tokens, key_tokens)
-        matrices = np.ma.masked_invalid(_cut(four_axes[chosen], *pair, path))
+        matrices = np.ma.masked_invalid(
+            _cut(four_axes[chosen], *pair, path), copy=False
+        )
         if masks[path] is not None:
             shapes = four_axes.shape, matrices.shape
             allowed = _as_four_axes(masks[path], *shapes, of)[chosen]
-            matrices = np.ma.masked_where(~allowed, matrices)
+            matrices = np.ma.masked_where(~allowed, matrices, copy=False)
         maps[path] = (matrices, *pair)
     return maps
 
@@ -129,15 +132,66 @@ def matrices_of(maps):
     return {path: matrices for path, (matrices, _, _) in maps.items()}
 
 
+def hidden_keys(hide_keys, maps):
+    """Dict of path to the places of the keys whose columns are hidden.
+
+    Args:
+        hide_keys: List of int for all maps, or a dict of path or pattern to
+            one.
+        maps: Dict of path to an array `(H, T, S)`.
+
+    Raises:
+        ValueError: If there is no such key, or no such path.
+    """
+    given = by_path("hide_keys", hide_keys, maps)
+    return {
+        path: choose_keys(
+            () if given[path] is None else given[path],
+            maps[path].shape[-1],
+            f"weights of {path!r}" if path else "weights",
+        )
+        for path in maps
+    }
+
+
+def choose_keys(hide_keys, size, of):
+    """The places of some of `size` keys, in order, if they are there."""
+    keys = [*hide_keys] if np.iterable(hide_keys) else [None]
+    for key in keys:
+        if not (isinstance(key, Integral) and 0 <= key < size):
+            raise ValueError(
+                "`hide_keys` must be a list of places of keys; there are 0 to "
+                f"{size - 1} in the {of}. Received: {hide_keys!r}."
+            )
+    return sorted({int(key) for key in keys})
+
+
+def without_keys(weights, keys):
+    """The weights `(…, T, S)` with the columns of some keys masked."""
+    if not keys:
+        return weights
+    columns = np.isin(np.arange(weights.shape[-1]), keys)
+    mask = np.ma.getmaskarray(weights) | columns
+    return np.ma.array(weights.data, mask=mask)
+
+
+def share_of_keys(weights, keys):
+    """How much of all weight, in absolute values, lies on some keys."""
+    sizes = np.ma.abs(weights)
+    whole = sizes.sum(dtype="float64")
+    part = sizes[..., keys].sum(dtype="float64")
+    return float(part / whole) if whole else 0.0
+
+
 def to_numpy(array, name, num_axes):
-    """A float64 array; refuse an empty one or another number of axes."""
+    """An array of floats; refuse an empty one or another number of axes."""
     if hasattr(array, "items"):
         raise TypeError(
             f"`{name}` must be one array. Choose one of a mapping by its path, "
             "or draw all by `plot_attention_grid`. Received: a mapping of "
             f"{list(array)}."
         )
-    array = np.asarray(array, dtype="float64")
+    array = as_floats(array)
     if array.ndim != num_axes or not array.size:
         raise ValueError(
             f"`{name}` must have {num_axes} axes and not be empty. Received: "
@@ -150,8 +204,16 @@ def hide(weights, mask):
     """A masked array that hides NaN and the cells that `mask` forbids."""
     if mask is not None:
         mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
-        weights = np.ma.masked_where(~mask, weights)
-    return np.ma.masked_invalid(weights)
+        weights = np.ma.masked_where(~mask, weights, copy=False)
+    return np.ma.masked_invalid(weights, copy=False)
+
+
+def as_floats(weights):
+    """An array of floats of 32 bits or more; not a copy, if it is one."""
+    weights = np.asarray(weights)
+    if weights.dtype.itemsize == 2:  # bfloat16 is no float to NumPy
+        return weights.astype("float32")
+    return weights.astype(np.result_type(weights, "float32"), copy=False)
 
 
 def _has_windows(weights, num_samples):
@@ -179,7 +241,9 @@ def _choose(weights, sample, heads, of):
             f"`sample` must be one of the {num_samples} sentences of the {of}, "
             f"of shape {weights.shape}. Received: {sample}."
         )
-    heads = [*(range(num_heads) if heads is None else heads)]
+    if heads is None:
+        return sample, slice(None)  # which copies nothing
+    heads = list(heads)
     wrong = [head for head in heads if not -num_heads <= head < num_heads]
     if wrong:
         raise ValueError(

@@ -5,25 +5,39 @@ as markup or script.
 """
 
 import base64
+import math
 from numbers import Integral
 import zlib
 
 from d2l_attention._page import Page
 from d2l_attention.heatmaps.display import describe_attention, display_figure
-from d2l_attention.heatmaps.labels import readable, right_to_left
+from d2l_attention.heatmaps.labels import readable_tokens, right_to_left
 from d2l_attention.heatmaps.palette import viridis
-from d2l_attention.heatmaps.plots import plot_attention, tell_sums
-from d2l_attention.heatmaps.selection import matrices_of, select_maps
+from d2l_attention.heatmaps.plots import (
+    plot_attention,
+    pool_blocks,
+    tell_sums,
+)
+from d2l_attention.heatmaps.selection import (
+    hidden_keys,
+    matrices_of,
+    select_maps,
+)
 import numpy as np
 
 _LIMIT = 10_000_000  # bytes of a page
+_LONGEST, _MOST_CELLS = 2048, 32_000_000  # what a browser holds
+# The still picture; a larger one takes seconds to draw.
+_STILL_INCHES, _STILL_CELLS, _STILL_TICKS, _LONG_DPI = 7, 500, 32, 100
 _SCRIPTS = (  # each may use what stands before it
     "data",
     "text",
+    "hidden",
     "colours",
     "pen",
     "map",
     "pointer",
+    "order",
     "overview",
     "links",
     "lines",
@@ -47,6 +61,8 @@ def view_attention(
     head=None,
     view="map",
     sentence_b=None,
+    hide_keys=(),
+    scores=None,
 ):
     """A page on which readers choose layer and head, and read every cell.
 
@@ -59,7 +75,9 @@ def view_attention(
     Layers of at most 64 queries and keys are rounded to 1/65534 of the
     largest weight of all. Longer ones are rounded to 1/254 of the largest
     weight of the row, or more coarsely where the page would exceed 2 MB. The
-    page says which. Cells that may not be attended are hatched.
+    page says which. Cells that may not be attended are hatched. Where there
+    are more than 2,048 queries or keys, or 32 million weights, a cell is the
+    largest of a block of them, and the name of the layer says of how many.
 
     Args:
         weights, query_tokens, key_tokens, tokens: As in `plot_attention_grid`.
@@ -71,14 +89,22 @@ def view_attention(
         sentence_b: Int, position of the first token of the second sentence,
             if the tokens are of two sentences. The page then offers to show
             the weights within and between the two.
+        hide_keys: List of int, places of the keys whose columns are grey at
+            first, or a dict of path or pattern to one. The colours follow the
+            other weights, which stay as they are, and the page says how much
+            of a head's weight is hidden. Readers hide and show other keys.
+        scores: List of the scores of heads, as `head_scores` returns it. The
+            overview then also has an order by each kind of score. Scores of
+            heads that are not shown do not count.
 
     Returns:
         An `AttentionView`.
 
     Raises:
-        ValueError: If the page could be larger than 10 MB, a weight is
+        ValueError: If the page would be larger than 10 MB, a weight is
             negative, no layer matches, tokens do not fit, or there is no such
-            `layer`, `head`, `view` or `sentence_b`.
+            `layer`, `head`, `view` or `sentence_b`, no such key to hide, or
+            `scores` holds something else.
     """
     maps = select_maps(
         weights,
@@ -91,17 +117,11 @@ def view_attention(
         mask,
         window,
     )
-    size = _packed_size(matrices_of(maps))
-    if size > _LIMIT:
-        raise ValueError(
-            f"The page would have {size / 1e6:.1f} MB of weights; a page of "
-            f"more than {_LIMIT / 1e6:.0f} MB is slow in every browser. Choose "
-            "fewer maps with `layers=` and `heads=`, or give shorter lists of "
-            "tokens; rows and columns after the last token are left out."
-        )
     _check_sentence(maps, sentence_b)
     first = _first_shown(maps, heads, layer, head, view)
-    return AttentionView(maps, heads, first, sentence_b)
+    hidden = hidden_keys(hide_keys, matrices_of(maps))
+    listed = _shown_scores(scores, weights, maps, heads)
+    return AttentionView(maps, heads, first, sentence_b, hidden, listed)
 
 
 class AttentionView(Page):
@@ -109,30 +129,34 @@ class AttentionView(Page):
 
     still_folds = True
 
-    def __init__(self, maps, heads, first, sentence_b):
+    def __init__(self, maps, heads, first, sentence_b, hidden, scores):
         shown = matrices_of(maps)
-        values = [matrices.compressed() for matrices in shown.values()]
-        lowest = min(v.min(initial=0.0) for v in values)
+        lowest, most = _extent(shown)
         if lowest < 0:
             raise ValueError(
                 f"Weights must not be negative. Received: {lowest}."
             )
-        most = float(max(v.max(initial=0.0) for v in values)) or 1.0
-        packed = _pack_weights(shown, most)
+        blocks = _blocks(shown)
+        packed = _pack_weights(shown, blocks, most)
         data = {
             "colours": viridis(),
             "most": most,
             "first": first,
+            "scores": scores,
             "layers": [
                 {
-                    "path": path,
+                    "path": path + _tell_block(blocks[path]),
                     "kind": _kind(path),
                     "heads": _head_numbers(matrices, heads),
-                    "queries": _names(queries, matrices.shape[1]),
-                    "keys": _names(keys, matrices.shape[2]),
+                    "queries": _names(queries, matrices.shape[1], blocks[path]),
+                    "keys": _names(keys, matrices.shape[2], blocks[path]),
                     "backward": right_to_left(keys),
-                    "sentence_b": _sentence_start(matrices, sentence_b),
-                    "sums": tell_sums(matrices.data),
+                    "sentence_b": _sentence_start(
+                        matrices, sentence_b, blocks[path]
+                    ),
+                    "sums": tell_sums(*matrices.data),
+                    "block": blocks[path],
+                    "hidden": sorted({s // blocks[path] for s in hidden[path]}),
                     **packed[path],
                 }
                 for path, (matrices, queries, keys) in maps.items()
@@ -150,16 +174,27 @@ class AttentionView(Page):
         # The picture that a notebook shows even if it is not trusted.
         self._shown_first = _first_map(path, shown[path], first["head"], heads)
         self._tokens = maps[path][1:]
+        self._hidden_first = hidden[path]
 
     def _still(self):
         title, weights = self._shown_first
         queries, keys = self._tokens
         tokens = {"query_tokens": queries, "key_tokens": keys}
+        tokens["mask"] = ~np.ma.getmaskarray(weights)
         ax = plot_attention(
-            weights, **tokens, vmax=self._data["most"], max_cells=500
+            weights.data,
+            **tokens,
+            # Without its hidden keys, the picture has a scale of its own.
+            vmax=None if self._hidden_first else self._data["most"],
+            hide_keys=self._hidden_first,
+            max_cells=_STILL_CELLS,
+            max_ticks=_STILL_TICKS,
         )
-        alt = describe_attention(weights, **tokens)
-        return display_figure(ax, f"{title}. {alt}")
+        size = ax.figure.get_size_inches()
+        ax.figure.set_size_inches(size * min(1, _STILL_INCHES / max(size)))
+        alt = describe_attention(weights.data, **tokens)
+        dpi = _LONG_DPI if max(weights.shape) > _STILL_CELLS else 200
+        return display_figure(ax, f"{title}. {alt}", dpi=dpi)
 
     def _height(self):
         return f"{_pixels(self._data)}px"
@@ -178,7 +213,7 @@ def _first_map(path, matrices, head, heads):
     else:
         title = f"head {_head_numbers(matrices, heads)[head]}"
         weights = matrices[head]
-    return f"{path} {title}".lstrip(), weights.filled(np.nan)
+    return f"{path} {title}".lstrip(), weights
 
 
 def _kind(path):
@@ -187,9 +222,49 @@ def _kind(path):
     return next((kind for kind in kinds if kind in path.lower()), "")
 
 
-def _names(tokens, size):
+def _names(tokens, size, block):
+    """The tokens; those of a block are named by the first and the last."""
     tokens = range(size) if tokens is None else tokens
-    return [readable(token) for token in tokens]
+    names = readable_tokens(tokens)
+    if block == 1:
+        return names
+    blocks = [names[i : i + block] for i in range(0, size, block)]
+    return [" … ".join(dict.fromkeys([b[0], b[-1]])) for b in blocks]
+
+
+def _extent(maps):
+    """The smallest and the largest weight of all maps, 0 among them."""
+    lowest = most = 0.0
+    for matrices in maps.values():
+        for weights in _pieces(matrices):
+            values = weights.compressed()
+            lowest = min(lowest, float(values.min(initial=0.0)))
+            most = max(most, float(values.max(initial=0.0)))
+    return lowest, most or 1.0
+
+
+def _pieces(matrices, block=1):
+    """Some rows of one head at a time, which saves memory."""
+    some = max(256 // block, 1) * block
+    for weights in matrices:
+        for first in range(0, len(weights), some):
+            yield weights[first : first + some]
+
+
+def _blocks(maps):
+    """How many queries and keys of each layer share a cell of its map."""
+    cells = sum(matrices.size for matrices in maps.values())
+    everywhere = math.ceil(math.sqrt(max(1, cells / _MOST_CELLS)))
+    blocks = {}
+    for path, matrices in maps.items():
+        longest = max(matrices.shape[1:])
+        few = 1 if longest <= _SMALL else everywhere
+        blocks[path] = max(few, -(-longest // _LONGEST))
+    return blocks
+
+
+def _tell_block(block):
+    return "" if block == 1 else f" (largest of {block} × {block})"
 
 
 def _pixels(data):
@@ -205,7 +280,7 @@ def _pixels(data):
         return min(900, 200 + 22 * max(len(queries), len(keys)))
     cell = min(48, 480 / len(keys), 620 / len(queries))
     cells = cell * len(queries) + 7 * min(14, max(map(len, keys))) + 30
-    readout = 180 + _pixels_of_list(queries) + _pixels_of_list(keys)
+    readout = 215 + _pixels_of_list(queries) + _pixels_of_list(keys)
     return min(900, 80 + round(max(cells, readout)))
 
 
@@ -257,11 +332,49 @@ def _check_sentence(maps, sentence_b):
         )
 
 
-def _sentence_start(matrices, sentence_b):
+_SCORE = ("path", "head", "kind", "score", "chance", "null")
+
+
+def _shown_scores(scores, weights, maps, heads):
+    """The scores of the shown heads, each with the place of layer and head."""
+    if not hasattr(weights, "items"):
+        weights = {"": weights}
+    places = {}
+    for place, (path, (matrices, _, _)) in enumerate(maps.items()):
+        size = np.shape(weights[path])[-3]  # -1 is the last head of a layer
+        for i, number in enumerate(_head_numbers(matrices, heads)):
+            places[path, number % size] = place, i
+    shown = []
+    for item in () if scores is None else scores:
+        if not all(hasattr(item, name) for name in _SCORE):
+            raise ValueError(
+                "`scores` must be a list as `head_scores` returns it, whose "
+                f"items have {', '.join(_SCORE)}. Received: {item!r}."
+            )
+        if (item.path, item.head) in places:
+            layer, head = places[item.path, item.head]
+            shown.append(
+                {
+                    "layer": layer,
+                    "head": head,
+                    "kind": str(item.kind),
+                    "score": _number(item.score),
+                    "null": _number(item.null),
+                }
+            )
+    return shown
+
+
+def _number(score):
+    """A float, or None where there is none: JSON has no NaN."""
+    return float(score) if score is not None and np.isfinite(score) else None
+
+
+def _sentence_start(matrices, sentence_b, block):
     """The place where sentence B begins, or None if the layer is shorter."""
     if sentence_b is None or sentence_b >= min(matrices.shape[1:]):
         return None
-    return int(sentence_b)
+    return -(-int(sentence_b) // block)
 
 
 def _head_numbers(matrices, heads):
@@ -276,15 +389,7 @@ _FINE = 65_534  # levels of 16 bits; one more value says "no weight"
 _COARSE = (254, 127, 63, 48)  # levels of 8 bits; fewer levels deflate better
 
 
-def _packed_size(maps):
-    """The most characters that the weights of `maps` can take."""
-    return sum(
-        matrices.size * (2 if _is_small(matrices) else 1) * 4 // 3
-        for matrices in maps.values()
-    )
-
-
-def _pack_weights(maps, most):
+def _pack_weights(maps, blocks, most):
     """Deflate all layers, coarser where the page would become too long.
 
     The lines of a causal map fade with the number of keys, so a long layer
@@ -299,11 +404,16 @@ def _pack_weights(maps, most):
     taken = sum(len(layer["weights"]) for layer in packed.values())
     rest = {path: maps[path] for path in maps if path not in packed}
     for levels in _COARSE:
-        long = {path: _pack_long(rest[path], levels) for path in rest}
-        if taken + sum(_length(layer) for layer in long.values()) <= _ROOM:
-            break
-    packed |= long
-    return {path: packed[path] for path in maps}
+        room = _LIMIT if levels == _COARSE[-1] else _ROOM
+        long = _pack_long(rest, blocks, levels, room - taken)
+        if long is not None:
+            return {path: (packed | long)[path] for path in maps}
+    raise ValueError(
+        f"The page would have more than {_LIMIT / 1e6:g} MB, which is slow "
+        "in every browser. Choose fewer maps with `layers=` and `heads=`, or "
+        "give shorter lists of tokens; rows and columns after the last token "
+        "are left out."
+    )
 
 
 def _is_small(matrices):
@@ -311,37 +421,68 @@ def _is_small(matrices):
 
 
 def _pack_small(matrices, most):
-    cells = np.rint(matrices.filled(0) / most * _FINE)
+    cells = np.rint(matrices.filled(0).astype("float64") / most * _FINE)
     cells = np.where(np.ma.getmaskarray(matrices), _FINE + 1, cells)
     pairs = cells.astype("<u2").reshape(-1, 1).view("u1")
     # All low bytes stand before all high bytes, which deflate better alone.
-    return {"levels": _FINE, "weights": _deflate(pairs.T.tobytes())}
+    packer = _Packer()
+    packer.add(pairs.T.tobytes())
+    return {"levels": _FINE, "weights": packer.text()}
 
 
-def _pack_long(matrices, levels):
-    values = matrices.filled(0)
+def _pack_long(maps, blocks, levels, room):
+    """The layers with 8 bits for a cell; None if they need more room."""
+    packed = {}
+    for path, matrices in maps.items():
+        weights, peaks = _Packer(), _Packer()
+        for piece in _pieces(matrices, blocks[path]):
+            cells, largest = _levels(piece, blocks[path], levels)
+            weights.add(cells.tobytes())
+            peaks.add(largest.tobytes())
+            if weights.size > room:
+                return None
+        packed[path] = {
+            "levels": levels,
+            "weights": weights.text(),
+            "peaks": peaks.text(),
+        }
+        room -= len(packed[path]["weights"]) + len(packed[path]["peaks"])
+        if room < 0:
+            return None
+    return packed
+
+
+def _levels(weights, block, levels):
+    """Weights `(T, S)` as parts of the largest of their rows, and these."""
+    weights = pool_blocks(weights, block, block)
+    values = weights.filled(0)
     peaks = values.max(-1).astype("<f4")
-    scale = np.where(peaks > 0, peaks, 1).astype("f8")
-    cells = np.rint(values / scale[..., None] * levels)
-    cells = np.where(np.ma.getmaskarray(matrices), 255, cells)
-    return {
-        "levels": levels,
-        "weights": _deflate(cells.astype("u1").tobytes()),
-        "peaks": _deflate(peaks.tobytes()),
-    }
+    scale = np.where(peaks > 0, peaks, 1)
+    cells = np.rint(values / scale[:, None] * levels)
+    cells[np.ma.getmaskarray(weights)] = 255
+    return cells.astype("u1"), peaks
 
 
-def _length(layer):
-    return len(layer["weights"]) + len(layer["peaks"])
-
-
-def _deflate(content):
-    """The shorter of two ways: runs of equal bytes, or each byte alone.
+class _Packer:
+    """Deflates bytes in the shorter of two ways: in runs, or each alone.
 
     Random weights have no runs, and looking for some costs a tenth.
     """
-    packed = []
-    for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
-        packer = zlib.compressobj(strategy=strategy)
-        packed.append(packer.compress(content) + packer.flush())
-    return base64.b64encode(min(packed, key=len)).decode()
+
+    def __init__(self):
+        strategies = zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY
+        self._ways = [(zlib.compressobj(strategy=s), []) for s in strategies]
+
+    def add(self, content):
+        for packer, pieces in self._ways:
+            pieces.append(packer.compress(content))
+
+    @property
+    def size(self):
+        """Characters of the text so far."""
+        shortest = min(sum(map(len, pieces)) for _, pieces in self._ways)
+        return shortest * 4 // 3
+
+    def text(self):
+        ways = [b"".join([*pieces, p.flush()]) for p, pieces in self._ways]
+        return base64.b64encode(min(ways, key=len)).decode()

@@ -6,8 +6,9 @@ from d2l_attention.heatmaps import (
     labels,
     plot_attention,
     plot_attention_grid,
+    view_attention,
 )
-from d2l_attention.heatmaps.labels import families_for
+from d2l_attention.heatmaps.labels import families_for, readable_tokens
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 import matplotlib
@@ -164,3 +165,34 @@ def test_titles_and_names_take_the_fonts_of_their_script(machine):
 def test_an_installed_chinese_font_is_found(monkeypatch):
     monkeypatch.undo()
     assert "CJK" in families_for(["注意"])[-1]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        (
+            ["<s>", "The", "Ġwalk", "ing", ",", "Ġcaf", "Ã©", "Ġ", "Ċ"],
+            ["<s>", "The", "walk", "-ing", ",", "caf", "-é", "␣", "↵"],
+        ),
+        (["ĠæĹ", "¥", "æľ¬", "Ġa"], ["⟨20 e6 97⟩", "⟨a5⟩", "本", "a"]),
+        (
+            ["▁Der", "▁Haus", "meister", ".", "▁", "</s>"],
+            ["Der", "Haus", "-meister", ".", "␣", "</s>"],
+        ),
+        (["[CLS]", "walk", "##ing", "##"], ["[CLS]", "walk", "-ing", "##"]),
+        (["Ġanni", "mar", "l-", "Ġimgħa"], None),  # Maltese, no bytes
+        (["Ġorġ", "Ġwanni"], None),
+        (["a", "▁", "b", "c"], None),  # a sign among others
+        (["plain", "words", "#", "##"], None),
+    ],
+)
+def test_pieces_of_words_lose_the_signs_of_their_tokenizer(tokens, words):
+    assert readable_tokens(tokens) == (words or tokens)
+
+
+def test_an_axis_and_a_page_show_words():
+    tokens = ["▁walk", "ing"]
+    ax = plot_attention(np.eye(2), key_tokens=tokens)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["walk", "-ing"]
+    page = view_attention(np.eye(2)[None], key_tokens=tokens).to_html()
+    assert '["walk", "-ing"]' in page

@@ -43,6 +43,11 @@ def draw(figure):
     figure.canvas.draw()  # an error in a label shows itself only here
 
 
+def test_a_grid_of_a_thousand_maps_points_to_the_overview():
+    with pytest.raises(ValueError, match="1024.*overview.*layers="):
+        plot_attention_grid(np.ones((1024, 2, 2)))
+
+
 def test_the_colour_bar_is_true_for_every_panel():
     """In the documents' version each panel has its own scale."""
     flat, sharp = np.full((4, 4), 0.25), np.eye(4)
@@ -94,6 +99,104 @@ def test_masked_cells_are_hatched_and_have_no_colour():
     assert [patch.get_hatch() for patch in axes.patches] == ["////"]
     assert axes.images[0].get_clim()[1] == WEIGHTS[mask].max()
     assert not plot_attention(WEIGHTS, mask=np.ones((3, 5))).patches
+
+
+SINK = np.array([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1]])
+
+
+def colour_of_cell(ax, query, key):
+    """What is drawn in the middle of a cell, as RGB from 0 to 255."""
+    draw(ax.figure)
+    x, y = ax.transData.transform((key, query))
+    pixels = np.asarray(ax.figure.canvas.buffer_rgba())
+    return tuple(pixels[len(pixels) - round(y), round(x), :3].tolist())
+
+
+def test_a_hidden_key_is_grey_and_the_colours_follow_the_rest():
+    mask = np.array([[True, True, False], [False, True, True]])
+    tokens = {"query_tokens": QUERIES[:2], "key_tokens": ["<s>", "$a$", "b"]}
+    ax = plot_attention(SINK, **tokens, mask=mask, hide_keys=[0])
+    (image,) = ax.images
+    shown = image.get_array()
+    assert shown.mask[:, 0].all() and image.get_clim() == (0.0, 0.3)
+    np.testing.assert_array_equal(shown.data, SINK), "none is divided"
+    assert [t.get_text() for t in ax.texts] == ["0.10", "0.30", "0.10"]
+    grey = {colour_of_cell(ax, query, 0) for query in (0, 1)}
+    assert grey == {(191, 191, 191)}, "where it is forbidden, too"
+    hatched = [patch.get_hatch() for patch in ax.patches]
+    assert hatched == ["////", None]
+    assert ax.get_xlabel() == (
+        "keys\n(hidden: key 0 “<s>”, 62% of the weight)"
+    ), "0.8 of 1.3 that may be attended"
+    ax = plot_attention(SINK, **tokens, hide_keys=(1, 0))
+    assert ax.get_xlabel().endswith(
+        "(hidden: keys 0 “<s>” and 1 “$a$”, 90% of the weight)"
+    )
+    assert plot_attention(SINK).get_xlabel() == "keys"
+    ax = plot_attention(np.eye(5), hide_keys=range(5))
+    assert ax.get_xlabel().endswith("(hidden: 5 keys, 100% of the weight)")
+    ax = plot_attention([[-3.0, 1.0], [0.0, 0.0]], hide_keys=[0])
+    assert ax.get_xlabel().endswith("75% of the weight)"), "of what has signs"
+
+
+@pytest.mark.parametrize("keys", [[3], [-1], 0, "0", [0.0]])
+def test_a_key_that_is_not_there_cannot_be_hidden(keys):
+    for hide in (
+        lambda: plot_attention(SINK, hide_keys=keys),
+        lambda: plot_attention_grid({"a": SINK[None]}, hide_keys=keys),
+        lambda: animate_attention(SINK[None], hide_keys=keys),
+    ):
+        with pytest.raises(ValueError, match="there are 0 to 2 in the") as told:
+            hide()
+        assert repr(keys) in str(told.value)
+
+
+def test_a_grid_tells_how_much_of_each_panel_is_hidden():
+    other = SINK[:, ::-1]
+    maps = {"one": np.stack([SINK, other]), "two": other[None]}
+    figure = plot_attention_grid(maps, key_tokens=["<s>", "a", "b"])
+    assert figure.get_supxlabel() == "keys"
+    figure = plot_attention_grid(
+        maps, key_tokens=["<s>", "a", "b"], hide_keys=[0], annotate=True
+    )
+    draw(figure)
+    panels = [ax for ax in figure.axes if ax.images]
+    assert [ax.get_xlabel() for ax in panels] == [
+        "70% hidden",
+        "10% hidden",
+        "10% hidden",
+    ]
+    assert figure.get_supxlabel() == "keys\n(grey: hidden key 0 “<s>”)"
+    assert {ax.images[0].get_clim()[1] for ax in panels} == {0.8}
+    assert [len(ax.texts) for ax in panels] == [4, 4, 4]
+    figure = plot_attention_grid(maps, hide_keys={"t*": [2, 1]})
+    panels = [ax for ax in figure.axes if ax.images]
+    found = [ax.get_xlabel() for ax in panels]
+    assert found == ["", "", "90% hidden"]
+    assert figure.get_supxlabel() == "keys\n(grey: hidden keys 1 and 2)"
+    with pytest.raises(ValueError, match="`hide_keys` names.*'three'"):
+        plot_attention_grid(maps, hide_keys={"three": [0]})
+
+
+def test_an_animation_tells_of_each_frame_how_much_is_hidden():
+    frames = np.stack([SINK, SINK[:, ::-1]])
+    animation = animate_attention(frames, hide_keys=[0], annotate=True)
+    ax = plt.gca()
+    assert ax.images[0].get_clim() == (0.0, 0.8)
+    for i, share in enumerate(("70%", "10%")):
+        animation._func(i)
+        assert ax.images[0].get_array().mask[:, 0].all()
+        assert len(ax.texts) == 4 and f"{share} of the" in ax.get_xlabel()
+    display_figure(animation, "two frames")
+    animation = animate_attention(
+        [{"a": frame[None]} for frame in frames], hide_keys=[0]
+    )
+    ax = plt.gcf().axes[0]
+    for i, share in enumerate(("70%", "10%")):
+        animation._func(i)
+        assert ax.images[0].get_array().mask[:, 0].all()
+        assert ax.get_xlabel() == f"{share} hidden"
+    display_figure(animation, "two frames")
 
 
 @pytest.mark.parametrize("token", [r"$\frac$", "$x_1$", "a$b$c", "_", "^{"])

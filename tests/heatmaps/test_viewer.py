@@ -7,9 +7,16 @@ from importlib.resources import files
 import json
 import os
 import re
+import time
+import tracemalloc
+from typing import NamedTuple
 import zlib
 
-from d2l_attention.heatmaps import describe_attention, view_attention
+from d2l_attention.heatmaps import (
+    describe_attention,
+    view_attention,
+    viewer,
+)
 from d2l_attention.heatmaps.labels import readable
 from d2l_attention.heatmaps.viewer import _SCRIPTS
 from hostile import HOSTILE
@@ -187,10 +194,55 @@ def test_nothing_in_the_page_asks_the_network():
     assert not re.search(r"https?:|//\w+\.|\bsrc=|@import|url\(|fetch\(", page)
 
 
-def test_a_large_page_is_refused_before_it_is_made_and_a_usual_one_is_not():
-    with pytest.raises(ValueError, match=r"11\.1 MB.*10 MB.*layers=.*heads="):
-        view_attention(np.zeros((8, 1020, 1020)))
-    view_attention(np.zeros((7, 1020, 1020)))
+def test_a_page_is_refused_by_the_size_that_it_has(monkeypatch):
+    for name, size in (("_ROOM", 50_000), ("_LIMIT", 100_000)):
+        monkeypatch.setattr(viewer, name, size)
+    noise = np.random.default_rng(0).random((2, 300, 300))
+    with pytest.raises(ValueError, match=r"0\.1 MB.*layers=.*heads="):
+        view_attention(noise)
+    view_attention(noise, heads=[0])
+    page = view_attention(np.tile(np.eye(300), (8, 1, 1))).to_html()
+    assert len(page) < 100_000, "as large, but of weights that deflate"
+
+
+def test_a_long_map_is_pooled_and_says_so():
+    rng = np.random.default_rng(0)
+    weights = rng.random((1, 4100, 7)).astype("float32")
+    weights[0, :3, :3] = np.nan
+    [layer] = data_of(view_attention({"long": weights}))["layers"]
+    assert layer["path"] == "long (largest of 3 × 3)"
+    assert layer["keys"] == ["0 … 2", "3 … 5", "6"]
+    assert layer["queries"][-1] == "4098 … 4099"
+    expected = np.full((1, 1367, 3), np.nan)
+    for t, s in np.ndindex(1367, 3):
+        block = weights[0, 3 * t : 3 * t + 3, 3 * s : 3 * s + 3]
+        if not np.isnan(block).all():
+            expected[0, t, s] = np.nanmax(block)
+    found = weights_of(layer, 1.0)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_allclose(found, expected, atol=0.5 / 254 + 1e-6)
+
+
+def test_many_maps_are_pooled_so_that_a_browser_holds_them(monkeypatch):
+    monkeypatch.setattr(viewer, "_MOST_CELLS", 4 * 100 * 100)
+    maps = {"long": np.ones((16, 100, 100)) / 100, "short": MAPS["block_0"]}
+    long, short = data_of(view_attention(maps))["layers"]
+    assert long["path"] == "long (largest of 3 × 3)"
+    assert short["path"] == "short"
+
+
+def test_the_page_of_2000_tokens_needs_little_time_and_memory():
+    weights = np.tri(2000, dtype="float32")[None, None]
+    weights /= weights.sum(-1, keepdims=True)
+    view_attention(MAPS)._repr_html_()  # fonts are found once
+    tracemalloc.start()
+    start = time.process_time()
+    view_attention(weights)._repr_html_()
+    seconds = time.process_time() - start
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * weights.nbytes, "about 2.7 times; the picture is 30 MB"
+    assert seconds < 5, "about 1"
 
 
 def test_bad_weights_are_refused():
@@ -258,6 +310,62 @@ def test_the_first_layer_head_and_view_are_asked_for():
 def test_what_is_not_there_cannot_be_shown_first(asked, message):
     with pytest.raises(ValueError, match=message):
         view_attention(MAPS, **asked)
+
+
+class Score(NamedTuple):
+    """What a score of `head_scores` has."""
+
+    path: str
+    head: int
+    kind: str
+    score: float
+    chance: float = 0.2
+    null: float = 0.3
+
+
+def test_scores_find_the_places_of_their_heads():
+    scores = [
+        Score("block_1", 0, "induction", 0.5),
+        Score("block_1", 1, "induction", float("nan"), null=float("nan")),
+        Score("block_9", 0, "induction", 0.9),
+        Score("block_0", 1, "first token", np.float32(0.25), null=None),
+    ]
+    data = data_of(view_attention(MAPS, scores=scores))
+    assert data["scores"] == [
+        {"layer": 1, "head": 0, "kind": "induction", "score": 0.5, "null": 0.3},
+        {"layer": 1, "head": 1, "kind": "induction", "score": None}
+        | {"null": None},
+        {"layer": 0, "head": 1, "kind": "first token", "score": 0.25}
+        | {"null": None},
+    ]
+    for heads in ([1], [-1]):
+        data = data_of(
+            view_attention(MAPS, scores=scores[:2], layers="*_1", heads=heads)
+        )
+        (score,) = data["scores"]
+        assert (score["layer"], score["head"], score["score"]) == (0, 0, None)
+    assert data_of(view_attention(MAPS))["scores"] == []
+    array = data_of(
+        view_attention(MAPS["block_0"], scores=[Score("", 1, "x", 0.5)])
+    )
+    assert array["scores"][0]["head"] == 1
+    for wrong in ([0.5], scores[0], {"block_0": 0.5}):
+        with pytest.raises(ValueError, match="`scores` must be a list as"):
+            view_attention(MAPS, scores=wrong)
+
+
+def test_the_keys_that_are_hidden_at_first_are_there():
+    def hidden(maps, keys):
+        layers = data_of(view_attention(maps, hide_keys=keys))["layers"]
+        return [layer["hidden"] for layer in layers]
+
+    assert hidden(MAPS, ()) == [[], []]
+    assert hidden(MAPS, [2, 0, 2]) == [[0, 2], [0, 2]]
+    assert hidden(MAPS, {"*_1": [1]}) == [[], [1]]
+    with pytest.raises(ValueError, match="0 to 2 in the weights of 'block_0'"):
+        hidden(MAPS, [3])
+    with pytest.raises(ValueError, match="`hide_keys` names.*block_9"):
+        hidden(MAPS, {"block_9": [0]})
 
 
 def test_kinds_come_from_the_path_and_sentences_from_long_layers():

@@ -68,6 +68,14 @@ def test_an_svg_is_xml_with_the_tokens_as_text(
 
 
 @pytest.mark.parametrize("view", VIEWS)
+def test_an_svg_says_what_is_hidden(open_view, tmp_path, view):
+    viewer = open_view(view_of(hide_keys=[2], view=view))
+    root = ElementTree.parse(download(viewer, "svg", tmp_path)).getroot()
+    texts = [node.text for node in root.findall(".//{*}text")]
+    assert texts[-1].startswith("Hidden: key 猫 (2)")
+
+
+@pytest.mark.parametrize("view", VIEWS)
 def test_hostile_tokens_stay_text_in_an_svg(open_view, tmp_path, view):
     weights = np.eye(len(HOSTILE))[None]
     viewer = open_view(view_of(weights, HOSTILE, view=view))

@@ -1,6 +1,6 @@
 """The map in Chromium: mouse, keys, touch, zoom, scales and filters."""
 
-from d2l_attention.heatmaps import view_attention
+from d2l_attention.heatmaps import view_attention, viewer
 import matplotlib
 import numpy as np
 import pytest
@@ -227,6 +227,131 @@ def test_a_long_causal_map_is_bright_to_its_end(open_view):
     assert red + green < 150, "dark as long as all share a scale"
     viewer.page.select_option("#scale", "root")
     assert sum(viewer.colour(299, best, 0)[:2]) > red + green
+
+
+SINK = np.array(
+    [
+        [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1]],
+        [[0.1, 0.5, 0.4], [0.3, 0.2, 0.5]],
+    ]
+)
+HIDDEN = (150, 150, 150)
+
+
+def told(viewer):
+    return " ".join(viewer.page.inner_text("#told").split())
+
+
+def test_a_hidden_key_is_grey_and_the_colours_follow_the_rest(open_view):
+    maps = {"block_0": SINK, "block_1": SINK / 2, "other": SINK[:, :, :2]}
+    tokens = {"other": (QUERIES, ["x", "y"])}
+    viewer = open_view(view_attention(maps, **TOKENS, tokens=tokens))
+    page = viewer.page
+    assert page.is_visible("#hide") and told(viewer) == ""
+    page.mouse.click(*viewer.cell(1, 0))
+    assert viewer.colour(0, 0) == viridis(1.0)
+    page.click("#hide")
+    assert told(viewer) == (
+        "Hidden: key the (0), 70% of the weight of this head. "
+        "The other weights are as they were."
+    )
+    assert viewer.status().startswith(
+        "chat (1) looks at the (0): 0.6000, hidden, held and most at black"
+    )
+    assert {viewer.colour(t, 0) for t in (0, 1)} == {HIDDEN}
+    # In the layer with other keys, 0.8 is not hidden.
+    assert viewer.colour(1, 1) == viridis(int(255 * 0.3 / 0.8 + 0.5))
+    page.select_option("#reference", "map")
+    assert viewer.colour(1, 1) == viridis(1.0)
+    page.select_option("#scale", "row")
+    assert viewer.colour(0, 2) == viridis(1.0)
+    colours = page.locator(".tokens bdi").evaluate_all(
+        "all => all.map(node => node.style.background)"
+    )
+    grey = [f"rgb{HIDDEN}" == colour for colour in colours]
+    assert grey == [True, True, True, False, False], "the queries, then keys"
+    page.select_option("#head", label="1")
+    assert "20% of the weight of this head" in told(viewer)
+    page.select_option("#head", label="mean")
+    assert "45% of the weight of the mean of the heads" in told(viewer)
+    page.select_option("#layer", label="other")
+    assert told(viewer) == ""
+    page.select_option("#layer", label="block_1")
+    assert told(viewer).startswith("Hidden: key the (0), ")
+    page.click("#shows button")
+    assert told(viewer) == "" and viewer.colour(0, 0) != HIDDEN
+    assert page.evaluate("document.activeElement.id") == "hide"
+    viewer.asserts_innocence()
+
+
+def test_the_keyboard_hides_keys_and_shows_them_again(open_view):
+    maps = {"block_0": SINK, "block_1": SINK / 2}
+    viewer = open_view(view_attention(maps, **TOKENS, hide_keys=[0]))
+    page = viewer.page
+    assert viewer.status().startswith("chat (1) looks at black (1): 0.3000")
+    assert told(viewer).startswith("Hidden: key the (0), 70%")
+    assert viewer.colour(1, 1) == viridis(int(255 * 0.3 / 0.5 + 0.5))
+    page.focus("#map")
+    page.keyboard.press("h")
+    assert told(viewer).startswith("Hidden: key the (0) and black (1), 90%")
+    page.keyboard.press("Enter")
+    assert viewer.status().startswith("chat (1) looks at cat (2)")
+    page.keyboard.press("Home")
+    assert page.inner_text("#hide") == "Show this key"
+    page.keyboard.press("H")
+    assert told(viewer).startswith("Hidden: key black (1), 20%")
+    page.focus("#shows button")
+    page.keyboard.press("Enter")
+    assert told(viewer) == "" and page.locator("#shows button").count() == 0
+    for _ in KEYS:
+        page.focus("#map")
+        page.keyboard.press("h")
+        page.keyboard.press("ArrowRight")
+    assert "100% of the weight" in told(viewer)
+    assert "most at" not in viewer.status()
+    viewer.asserts_innocence()
+
+
+def test_a_hidden_block_of_keys_has_no_share(open_view, monkeypatch):
+    monkeypatch.setattr(viewer, "_MOST_CELLS", 50 * 50)
+    opened = open_view(view_attention(causal(100), hide_keys=[3]))
+    assert told(opened) == (
+        "Hidden: key 2 … 3 (1). The other weights are as they were."
+    ), "a cell is the largest of its block, and these do not add up"
+
+
+def test_many_hidden_keys_are_shown_again_by_one_button(open_view):
+    viewer = open_view(view_attention(causal(9), hide_keys=range(7)))
+    page = viewer.page
+    assert told(viewer).startswith("Hidden: 7 keys, ")
+    assert page.inner_text("#shows") == "Show all 7 keys"
+    page.click("#shows button")
+    assert told(viewer) == ""
+
+
+def test_a_hidden_key_has_no_lines_and_no_colour_in_the_overview(open_view):
+    viewer = open_view(
+        view_attention(SINK, **TOKENS, hide_keys=[0], view="lines")
+    )
+    page = viewer.page
+    assert page.evaluate("lines.found.every(link => link.s !== 0)")
+    assert page.evaluate("lines.found.length") == 8
+    page.hover("#to button:nth-child(1)")
+    assert viewer.status() == "the (0) is hidden"
+    viewer.show("overview")
+    cell = page.locator("[role=gridcell]").first
+    name = cell.get_attribute("aria-label")
+    assert name.endswith("largest weight 0.30, 70% of the weight hidden")
+    colours = cell.locator("canvas").evaluate(
+        "c => [...c.getContext('2d').getImageData(0, 0, 3, 2).data]"
+    )
+    colours = np.reshape(colours, (2, 3, 4))[..., :3]
+    assert (colours[:, 0] == HIDDEN).all()
+    assert not (colours[:, 1:] == HIDDEN).all(-1).any()
+    page.click("#shows button")
+    assert page.is_hidden("#hiding")
+    assert page.evaluate("document.activeElement.dataset.view") == "overview"
+    viewer.asserts_innocence()
 
 
 def test_the_map_is_zoomed_by_buttons_keys_and_wheel(open_view):

@@ -3,6 +3,7 @@
 Every view is looked at, for what a reader sees and not only for what is there.
 """
 
+from collections import namedtuple
 import statistics
 
 from browsing import contrast, rgb
@@ -17,6 +18,7 @@ PHONE = {
     "has_touch": True,
     "is_mobile": True,
 }
+Score = namedtuple("Score", "path head kind score chance null")
 TOKENS = [f"token{i}" for i in range(12)]
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(12), (12, 12))
 
@@ -31,8 +33,15 @@ BOXES = {
 
 def view_of(**asked):
     maps = {"encoder/block_1/attention": WEIGHTS, "decoder": WEIGHTS[:3]}
+    scores = [Score(path, 0, "induction", 0.5, 0.2, 0.4) for path in maps]
     return view_attention(
-        maps, query_tokens=TOKENS, key_tokens=TOKENS, sentence_b=5, **asked
+        maps,
+        query_tokens=TOKENS,
+        key_tokens=TOKENS,
+        sentence_b=5,
+        hide_keys=[0],
+        scores=scores,
+        **asked,
     )
 
 

@@ -1,5 +1,7 @@
 """Overview and lines in Chromium, the filters, and what a view is first."""
 
+from collections import namedtuple
+
 from d2l_attention.heatmaps import view_attention
 import numpy as np
 
@@ -99,6 +101,76 @@ def test_the_overview_opens_at_a_tap(open_view):
     viewer = open_view(view_attention(MAPS, view="overview"), **PHONE)
     viewer.page.get_by_role("gridcell", name="block_1, head 1,").tap()
     assert reads(MAPS["block_1"][0, 1].max()) in viewer.status()
+
+
+Score = namedtuple("Score", "path head kind score chance null")
+
+
+def scores_of(kind, *numbers):
+    """Scores of the heads 0 and 1 of both layers; None leaves one out."""
+    heads = [(path, head) for path in MAPS for head in (0, 1)]
+    return [
+        Score(*at, kind, score, 0.2, 0.4)
+        for at, score in zip(heads, numbers, strict=True)
+        if score is not None
+    ]
+
+
+def test_the_overview_is_sorted_by_a_score(open_view):
+    nan = float("nan")
+    scores = scores_of("induction", 0.1, 0.4012, None, 0.9)
+    scores += scores_of("first token", nan, 0.2, 0.3, 0.1)
+    for options in ({}, PHONE):
+        view = view_attention(MAPS, scores=scores, view="overview")
+        viewer = open_view(view, **options)
+        page = viewer.page
+        assert page.locator("#order option").all_inner_texts() == [
+            "as in the model",
+            "induction",
+            "first token",
+        ]
+        page.select_option("#order", "induction")
+        names = page.locator("[role=rowheader]").all_inner_texts()
+        assert names == [
+            "block_1, head 1: 0.90, above 0.40 that shuffled keys reach",
+            "block_0, head 1: 0.4012, above 0.4000 that shuffled keys reach",
+            "block_0, head 0: 0.10, not above 0.40 that shuffled keys reach",
+            "block_1, head 0: no score",
+        ]
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width == page.viewport_size["width"]
+        page.select_option("#order", "first token")
+        names = page.locator("[role=rowheader]").all_inner_texts()
+        assert names[0].startswith("block_1, head 0: 0.30")
+        assert names[-1] == "block_0, head 0: no score"
+    page = open_view(view).page
+    page.select_option("#order", "induction")
+    page.focus("[role=gridcell][tabindex='0']")
+    page.keyboard.press("PageUp")
+    focused = page.evaluate("document.activeElement.ariaLabel")
+    assert focused.startswith("block_1, head 1, largest")
+    assert "induction: 0.90, above" in focused
+    page.keyboard.press("Enter")
+    assert page.locator("#layer option:checked").inner_text() == "block_1"
+    assert page.locator("#head option:checked").inner_text() == "1"
+    assert page.is_hidden("#order")
+    page.click("[data-view=overview]")
+    page.select_option("#order", "")
+    assert page.locator("[role=rowheader]").all_inner_texts()[1:] == [*MAPS]
+    without = open_view(view_attention(MAPS, view="overview")).page
+    assert without.is_hidden("#order")
+
+
+def test_a_score_stays_with_the_number_of_its_head(open_view):
+    scores = scores_of("induction", 0.1, 0.8, 0.3, 0.9)
+    view = view_attention(MAPS, scores=scores, heads=[1], view="overview")
+    page = open_view(view).page
+    page.select_option("#order", "induction")
+    names = page.locator("[role=rowheader]").all_inner_texts()
+    assert [name.split(",")[:2] for name in names] == [
+        ["block_1", " head 1: 0.90"],
+        ["block_0", " head 1: 0.80"],
+    ]
 
 
 def lines_drawn(page):

@@ -10,7 +10,7 @@ function scaler(layer, head) {
       const s = largestOf(layer, head, t);
       return s === null ? 0 : weight(layer, head, t, s);
     });
-    return (w, t) => peaks[t] ? w / peaks[t] : 0;
+    return (w, t) => peaks[t] ? Math.min(1, w / peaks[t]) : 0;
   }
   const top = topOf(layer, head) || 1;
   if (state.scale === "root") return w => Math.sqrt(Math.min(1, w / top));
@@ -18,7 +18,7 @@ function scaler(layer, head) {
 }
 
 function topOf(layer, head) {
-  return state.reference === "all" ? data.most : largestOfMap(layer, head);
+  return state.reference === "all" ? largestShown() : largestOfMap(layer, head);
 }
 
 function colourAt(share) {
@@ -60,7 +60,7 @@ const FORBIDDEN = [200, 200, 200];
 
 // A canvas with one pixel for each block of cells, which shows its largest
 // weight, so that no spike is lost. Forbidden cells are grey where they are too
-// small to be hatched.
+// small to be hatched; hidden columns are a darker grey everywhere.
 function pictureOf(layer, head, block, isSmall) {
   const [top, bottom] = rowsOf(layer), [from, to] = columnsOf(layer);
   const canvas = document.createElement("canvas");
@@ -69,14 +69,15 @@ function pictureOf(layer, head, block, isSmall) {
   const pixels = new ImageData(canvas.width, canvas.height);
   const shares = largestShares(layer, head, block, canvas);
   shares.forEach((share, at) => {
-    const [red, green, blue] = share < 0 ? FORBIDDEN : colourAt(share);
-    pixels.data.set([red, green, blue, share < 0 && !isSmall ? 0 : 255], 4 * at);
+    const rgb = share === OUT_OF_SIGHT ? HIDDEN : share < 0 ? FORBIDDEN : colourAt(share);
+    pixels.data.set([...rgb, share === -1 && !isSmall ? 0 : 255], 4 * at);
   });
   canvas.getContext("2d").putImageData(pixels, 0, 0);
   return canvas;
 }
 
-// The largest share of each block, or -1 where no cell has a weight.
+// The largest share of each block, -1 where no cell has a weight, or
+// `OUT_OF_SIGHT` where those that have one are hidden.
 function largestShares(layer, head, block, {width, height}) {
   const [top, bottom] = rowsOf(layer), [from, to] = columnsOf(layer);
   const share = scaler(layer, head), weights = weightsOf(layer, head);
@@ -84,10 +85,14 @@ function largestShares(layer, head, block, {width, height}) {
   for (let t = top; t < bottom; t++) {
     const row = Math.floor((t - top) / block) * width;
     for (let s = from; s < to; s++) {
-      const w = weights[t * layer.keys.length + s];
-      if (Number.isNaN(w)) continue;
+      const w = weights[t * layer.keys.length + s], isHidden = layer.hidden.has(s);
+      if (Number.isNaN(w) && !isHidden) continue;
       const place = layer.backward ? to - 1 - s : s - from;
       const at = row + Math.floor(place / block);
+      if (isHidden) {
+        if (shares[at] < 0) shares[at] = OUT_OF_SIGHT;
+        continue;
+      }
       shares[at] = Math.max(shares[at], share(w, t));
     }
   }

@@ -15,6 +15,7 @@ const state = {
   reference: "all",
   part: "all",
   kind: "all",
+  order: "",  // the kind of score by which the overview is sorted
 };
 
 function bytesOf(text) {
@@ -38,6 +39,7 @@ async function readLayer(layer) {
   layer.cells = layer.peaks ? bytes : joinBytes(bytes);
   layer.none = layer.peaks ? 255 : 65535;  // the value of a cell without weight
   if (layer.peaks) layer.peaks = new Float32Array((await inflate(layer.peaks)).buffer);
+  layer.hidden = new Set(layer.hidden);
   layer.weights = new Map();  // head → its weights, read when they are asked for
 }
 
@@ -113,7 +115,7 @@ function largestOf(layer, head, t) {
   const row = weightsOf(layer, head).subarray(t * layer.keys.length);
   let best = null;
   for (let s = from; s < to; s++)
-    if (row[s] >= 0 && (best === null || row[s] > row[best])) best = s;
+    if (row[s] >= 0 && !layer.hidden.has(s) && (best === null || row[s] > row[best])) best = s;
   return best;
 }
 
@@ -123,7 +125,7 @@ function largestOffDiagonal(layer, head) {
   let found = {query: 0, key: 0}, most = -1;
   weightsOf(layer, head).forEach((w, i) => {
     const query = Math.floor(i / S), key = i % S;
-    if (w > most && !(isSquare && query === key)) [found, most] = [{query, key}, w];
+    if (w > most && !layer.hidden.has(key) && !(isSquare && query === key)) [found, most] = [{query, key}, w];
   });
   return found;
 }

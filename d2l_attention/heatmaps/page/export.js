@@ -4,17 +4,20 @@
 const SHARPNESS = 2;  // pixels of a PNG for each pixel of the screen
 const MOST_PIXELS = 16000;  // higher canvases are refused by browsers
 const BAR = 44;  // height of the colour bar with its labels
+const LINE = 18;
 
-// The view with the colour bar below it.
+// The view with the colour bar below it, and a line about hidden keys.
 function currentDrawing() {
   const {width, height, draw} = {map: mapDrawing, overview: overviewDrawing, lines: linesDrawing}[state.view]();
-  const hasBar = state.view !== "lines";
+  const hasBar = state.view !== "lines", told = element("told").textContent;
+  const bottom = height + (hasBar ? BAR : 0);
   return {
-    width: Math.max(width, hasBar ? 200 : 0), height: height + (hasBar ? BAR : 0),
+    width: Math.max(width, hasBar ? 200 : 0, told && widestLabel([told], Infinity) + 32), height: bottom + (told ? LINE : 0),
     paint(pen) {
       pen.box(0, 0, this.width, this.height, PAPER.paper);
       draw(pen);
       if (hasBar) drawBar(pen, height + 10);
+      if (told) pen.text(told, 16, bottom + 4, PAPER.ink);
     },
   };
 }

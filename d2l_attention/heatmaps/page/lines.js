@@ -68,6 +68,7 @@ function tokenButton(side, at, text) {
   token.dir = "auto";
   const node = button(number, token);
   node.dataset.at = at;
+  node.classList.toggle("struck", side === "to" && state.layer.hidden.has(at));
   node.tabIndex = -1;
   node.onpointerenter = event => { if (event.pointerType === "mouse") look({side, at}); };
   node.onpointerleave = event => { if (event.pointerType === "mouse") look(lines.pinned); };
@@ -158,6 +159,7 @@ function tellLinks() {
 function wordsOfLinks(layer, active, found) {
   if (!active) return ["Hover or choose a token to see only its lines."];
   const isQuery = active.side === "from";
+  if (!isQuery && layer.hidden.has(active.at)) return [...tokenInWords(layer.keys, active.at), " is hidden"];
   const [tokens, others] = isQuery ? [layer.queries, layer.keys] : [layer.keys, layer.queries];
   const words = found.slice(-NUMBERS).reverse().flatMap(({t, s, head}, i) => [
     i ? "; " : isQuery ? " looks at " : " is looked at by ", ...tokenInWords(others, isQuery ? s : t),

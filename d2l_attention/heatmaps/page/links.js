@@ -14,6 +14,7 @@ function visitWeights(layer, heads, active, visit) {
     const share = scaler(layer, head), weights = weightsOf(layer, head);
     for (let t = rows[0]; t < rows[1]; t++) {
       for (let s = columns[0]; s < columns[1]; s++) {
+        if (layer.hidden.has(s)) continue;
         const w = weights[t * layer.keys.length + s];
         if (!Number.isNaN(w)) visit(t, s, head, share(w, t));
       }

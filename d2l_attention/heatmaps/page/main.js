@@ -30,6 +30,12 @@ function offerKinds() {
   element("kinds").hidden = kinds.length < 2;
 }
 
+// The overview as the model has it, or the heads by one kind of their scores.
+function offerOrders() {
+  const kinds = [...new Set(data.scores.map(({kind}) => kind))];
+  fillPicker(element("order"), ["as in the model", ...kinds], ["", ...kinds]);
+}
+
 // Reads all controls into the state; then the view is painted anew.
 function choose() {
   if (state.kind !== element("kind").value) {
@@ -49,6 +55,7 @@ function choose() {
     element("precision").textContent = precisionInWords(layer);
   }
   state.head = Number(element("head").value);
+  state.order = element("order").value;
   state.scale = element("scale").value;
   state.reference = element("reference").value;
   element("reference").disabled = state.scale === "row";
@@ -60,12 +67,14 @@ function paint() {
   for (const [name, {section}] of Object.entries(VIEWS)) element(section).hidden = name !== view;
   for (const control of document.querySelectorAll(".of-map")) control.hidden = !isMap;
   for (const control of document.querySelectorAll(".of-cells")) control.hidden = view === "lines";
+  element("orders").hidden = view !== "overview" || !data.scores.length;
   for (const choice of element("views").children)
     choice.setAttribute("aria-pressed", choice.dataset.view === view);
   for (const words of document.querySelectorAll("[data-help]")) words.hidden = words.dataset.help !== view;
   element("part").disabled = state.layer.sentence_b === null && view !== "overview";
   paintBar();
   VIEWS[view].paint();
+  tellHidden();
 }
 
 function paintBar() {
@@ -83,13 +92,14 @@ function unfold({target}) {
 }
 
 function listen() {
-  for (const id of ["kind", "layer", "head", "part", "scale", "reference"]) element(id).onchange = choose;
+  for (const id of ["kind", "order", "layer", "head", "part", "scale", "reference"]) element(id).onchange = choose;
   for (const choice of element("views").children)
     choice.onclick = () => { state.view = choice.dataset.view; paint(); };
   element("png").onclick = savePng;
   element("svg").onclick = saveSvg;
   element("csv").onclick = copyCsv;
   element("more").onclick = element("ask").onclick = unfold;
+  element("hide").onclick = turnKey;
   listenOnMap();
   for (const wish of ["(prefers-color-scheme: dark)", "(forced-colors: active)", "(pointer: coarse)"])
     matchMedia(wish).addEventListener("change", paint);
@@ -107,6 +117,7 @@ function listen() {
 async function start() {
   await Promise.all(data.layers.map(readLayer));
   offerKinds();
+  offerOrders();
   fillLayers();
   element("layer").value = data.layers.indexOf(state.layer);
   element("parts").hidden = data.layers.every(layer => layer.sentence_b === null);

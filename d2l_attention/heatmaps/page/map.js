@@ -88,7 +88,8 @@ function hatching(map) {
   for (let t = map.top + zoom.row; t < map.top + zoom.row + map.seenRows; t++) {
     for (let place = 0; place < map.seenColumns; place++) {
       const x = map.left + place * c, y = yOf(map, t);
-      if (!Number.isNaN(weight(map.layer, state.head, t, keyAt(map, x + h)))) continue;
+      const s = keyAt(map, x + h);
+      if (map.layer.hidden.has(s) || !Number.isNaN(weight(map.layer, state.head, t, s))) continue;
       segments.push([x, y + h, x + h, y], [x, y + c, x + c, y], [x + h, y + c, x + c, y + h]);
     }
   }
@@ -136,7 +137,7 @@ function drawCross(pen, map) {
 function pictureFor(map) {
   const isSmall = map.cell < 6;
   const {head, scale, reference, part} = state;
-  const wanted = [data.layers.indexOf(map.layer), head, scale, reference, part, map.block, isSmall].join();
+  const wanted = [data.layers.indexOf(map.layer), head, scale, reference, part, map.block, isSmall, ...map.layer.hidden, largestShown()].join();
   if (painted.wanted !== wanted)
     Object.assign(painted, {wanted, share: scaler(map.layer, head), picture: pictureOf(map.layer, head, map.block, isSmall)});
   return painted.picture;

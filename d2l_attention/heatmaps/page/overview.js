@@ -2,6 +2,9 @@
 // All layers and heads at once, as a grid of thumbnails.
 
 let thumbnails = [];  // rows of cells: {cell, layer, head, picture}
+let rowNames = [];
+
+const MOST_SIGNS = 90;  // of a name in an exported picture
 
 function shownLayers() {
   return data.layers.filter(layer => state.kind === "all" || layer.kind === state.kind);
@@ -32,8 +35,10 @@ function thumbnailOf(layer, head, size) {
 function cellOf(layer, head, row, column, size) {
   const picture = thumbnailOf(layer, head, size);
   const cell = nodeWithRole("gridcell", picture);
-  const most = largestOfMap(layer, head).toPrecision(2);
-  cell.setAttribute("aria-label", `${layer.path || "attention"}, head ${layer.heads[head]}, largest weight ${most}`);
+  const told = [nameOfMap(layer, head), `largest weight ${largestOfMap(layer, head).toPrecision(2)}`];
+  if (state.order) told.push(`${state.order}: ${scoreInWords(scoreOf(layer, head))}`);
+  if (layer.hidden.size && layer.block === 1) told.push(`${percent(hiddenShare(layer, head))} of the weight hidden`);
+  cell.setAttribute("aria-label", told.join(", "));
   cell.tabIndex = -1;
   cell.onclick = () => openMap(layer, head);
   cell.onkeydown = event => pressKeyOnGrid(event, row, column);
@@ -42,24 +47,34 @@ function cellOf(layer, head, row, column, size) {
   return {cell, layer, head, picture};
 }
 
+function nameOfMap(layer, head) {
+  return `${layer.path || "attention"}, head ${layer.heads[head]}`;
+}
+
 function tellThumbnail(cell) {
   element("status").textContent = cell.getAttribute("aria-label");
 }
 
 function paintOverview() {
   const layers = shownLayers(), size = thumbnailSize();
-  thumbnails = layers.map((layer, row) =>
-    layer.heads.map((_, head) => cellOf(layer, head, row, head, size)));
+  const rows = state.order ? rankedRows(layers) : layers.map(rowOfLayer);
+  rowNames = rows.map(({name}) => name);
+  thumbnails = rows.map(({maps}, row) => maps.map(({layer, head}, column) => cellOf(layer, head, row, column, size)));
   const widest = layers.reduce((a, b) => b.heads.length > a.heads.length ? b : a);
-  const names = widest.heads.map(number => nodeWithRole("columnheader", `head ${number}`));
+  const heads = state.order ? [] : widest.heads.map(number => nodeWithRole("columnheader", `head ${number}`));
   element("grid").replaceChildren(
-    nodeWithRole("row", nodeWithRole("rowheader", "layer"), ...names),
-    ...layers.map((layer, row) => nodeWithRole(
-      "row", nodeWithRole("rowheader", layer.path || "attention"), ...thumbnails[row].map(found => found.cell))),
+    ...(heads.length ? [nodeWithRole("row", nodeWithRole("rowheader", "layer"), ...heads)] : []),
+    ...rowNames.map((name, row) => nodeWithRole(
+      "row", nodeWithRole("rowheader", name), ...thumbnails[row].map(found => found.cell))),
   );
-  const row = Math.max(0, layers.indexOf(state.layer));
-  thumbnails[row][Math.max(0, state.head)].cell.tabIndex = 0;
+  element("grid").classList.toggle("ranked", state.order !== "");
+  const all = thumbnails.flat(), last = all.find(({layer, head}) => layer === state.layer && head === Math.max(0, state.head));
+  (last ?? all[0]).cell.tabIndex = 0;
   element("status").textContent = `${layers.length} layers; ${thumbnails.flat().length} heads. Choose one to open its map.`;
+}
+
+function rowOfLayer(layer) {
+  return {name: layer.path || "attention", maps: layer.heads.map((_, head) => ({layer, head}))};
 }
 
 function openMap(layer, head) {
@@ -103,20 +118,20 @@ function pressKeyOnGrid(event, row, column) {
 
 function overviewDrawing() {
   const size = thumbnailSize(), step = size + 10;
-  const names = shownLayers().map(layer => layer.path || "attention");
-  const left = widestLabel(names, 40) + 16;
+  const left = widestLabel(rowNames, MOST_SIGNS) + 16;
   const columns = Math.max(...thumbnails.map(line => line.length));
   return {
     width: left + columns * step, height: 24 + thumbnails.length * step,
     draw(pen) {
       thumbnails.forEach((line, row) => {
-        pen.text(short(names[row], 40), left - 8, 24 + row * step + size / 2, PAPER.ink, {anchor: "end"});
+        pen.text(short(rowNames[row], MOST_SIGNS), left - 8, 24 + row * step + size / 2, PAPER.ink, {anchor: "end"});
         line.forEach(({picture}, column) => {
           const [width, height] = [parseFloat(picture.style.width), parseFloat(picture.style.height)];
           const x = left + column * step + (size - width) / 2, y = 24 + row * step + (size - height) / 2;
           pen.picture(picture, [0, 0, picture.width, picture.height], x, y, width, height);
         });
       });
+      if (state.order) return;
       const longest = thumbnails.find(line => line.length === columns);
       longest.forEach(({layer, head}, column) =>
         pen.text(`${layer.heads[head]}`, left + column * step + size / 2, 12, PAPER.ink, {anchor: "middle"}));

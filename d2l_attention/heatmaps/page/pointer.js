@@ -59,6 +59,8 @@ function pressKey(event) {
     PageUp: () => turnHead(-1),
     PageDown: () => turnHead(1),
     " ": () => lock(!state.locked),
+    h: turnKey,
+    H: turnKey,
     Escape: () => lock(false),
     "+": () => zoomAtCell(larger),
     "=": () => zoomAtCell(larger),
@@ -130,11 +132,11 @@ function listenOnMap() {
 function tellCell() {
   const {layer, head, query, key} = state;
   const best = largestOf(layer, head, query);
-  const isMasked = Number.isNaN(weight(layer, head, query, key));
+  const isMasked = Number.isNaN(weight(layer, head, query, key)), isHidden = layer.hidden.has(key);
   element("status").replaceChildren(
     ...tokenInWords(layer.queries, query), isMasked ? " may not look at " : " looks at ",
     ...tokenInWords(layer.keys, key),
-    isMasked ? "" : `: ${weightInWords(layer, head, query, key)}`, state.locked ? ", held" : "",
+    isMasked ? "" : `: ${weightInWords(layer, head, query, key)}`, isHidden ? ", hidden" : "", state.locked ? ", held" : "",
     ...(best === null || best === key ? [] : [
       document.createElement("br"), "and most at ", ...tokenInWords(layer.keys, best),
       `: ${weightInWords(layer, head, query, best)}`,
@@ -142,15 +144,16 @@ function tellCell() {
   );
   element("of-key").textContent = short(layer.keys[key], 40);
   element("of-query").textContent = short(layer.queries[query], 40);
-  const {share} = painted;
-  colourTokens(element("queries"), query, t => share(weight(layer, head, t, key), t));
-  colourTokens(element("keys"), key, s => share(weight(layer, head, query, s), query));
+  element("hide").textContent = isHidden ? "Show this key" : "Hide this key";
+  const shareOf = (t, s) => layer.hidden.has(s) ? OUT_OF_SIGHT : painted.share(weight(layer, head, t, s), t);
+  colourTokens(element("queries"), query, t => shareOf(t, key));
+  colourTokens(element("keys"), key, s => shareOf(query, s));
 }
 
 function colourTokens(list, here, shareOf) {
   for (const node of list.children) {
     const at = Number(node.dataset.at), share = shareOf(at);
-    const rgb = Number.isNaN(share) ? [255, 255, 255] : colourAt(share);
+    const rgb = Number.isNaN(share) ? [255, 255, 255] : share === OUT_OF_SIGHT ? HIDDEN : colourAt(share);
     const light = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2] > 127;
     node.style.background = `rgb(${rgb})`;
     node.style.color = light ? "#000" : "#fff";
