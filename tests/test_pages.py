@@ -12,6 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(
+    r"^```(python|text|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 PAGES = [
     ROOT / "README.md",
@@ -52,6 +55,31 @@ def test_the_page_on_heatmaps_runs_from_top_to_bottom(there, capsys):
     leaks = [x for x in capsys.readouterr().out.splitlines() if "padding" in x]
     assert len(leaks) == 4, "every head of attention_1, as the page says"
     assert all(leak.startswith("attention_1, head") for leak in leaks)
+
+
+def mended(code, diff):
+    """The code after a diff whose old lines stand in it once."""
+    old, new = (
+        "".join(f"{x[1:]}\n" for x in diff.splitlines() if x[0] in marks)
+        for marks in (" -", " +")
+    )
+    assert code.count(old) == 1, diff
+    return code.replace(old, new)
+
+
+def test_the_page_on_lost_masks_prints_what_it_shows(there, capsys):
+    page = (ROOT / "docs" / "lost_masks.md").read_text("utf-8")
+    (_, two_lines), *others = SHOWN.findall(page)
+    names, code = {}, ""
+    for kind, text in others:
+        if kind == "text":
+            assert capsys.readouterr().out == text
+            continue
+        code = mended(code, text) if kind == "diff" else text
+        run(code, names)
+    assert not capsys.readouterr().out, "printed, and not shown"
+    run(two_lines, names)
+    assert [leak.kind for leak in names["leaks"]] == ["padding"]
 
 
 def test_the_examples_of_the_readme_run(there):

@@ -20,6 +20,10 @@ from d2l_attention.heatmaps.panels import (
     animate_attention,
     plot_attention_grid,
 )
+from d2l_attention.heatmaps.pictures import (
+    join_windows,
+    plot_attention_on_image,
+)
 from d2l_attention.heatmaps.plots import (
     plot_alignment,
     plot_attention,
@@ -28,11 +32,15 @@ from d2l_attention.heatmaps.plots import (
     show_heatmaps,
 )
 from d2l_attention.heatmaps.statistics import (
+    AttentionSink,
+    HeadScore,
     alignment_error_rate,
     alignment_from_attention,
     attention_distance,
     attention_entropy,
     attention_rollout,
+    attention_sinks,
+    head_scores,
     merge_subwords,
     read_pharaoh,
 )
@@ -41,7 +49,9 @@ from d2l_attention.heatmaps.viewer import AttentionView, view_attention
 __all__ = [
     "AttentionMaps",
     "AttentionRecorder",
+    "AttentionSink",
     "AttentionView",
+    "HeadScore",
     "MaskLeak",
     "PALETTE",
     "check_attention_masks",
@@ -54,13 +64,17 @@ __all__ = [
     "attention_distance",
     "attention_entropy",
     "attention_rollout",
+    "attention_sinks",
+    "head_scores",
     "merge_subwords",
     "animate_attention",
     "describe_attention",
     "display_figure",
+    "join_windows",
     "plot_alignment",
     "plot_attention",
     "plot_attention_grid",
+    "plot_attention_on_image",
     "plot_entropy",
     "plot_learning_curves",
     "read_pharaoh",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import keras
 from keras import ops
+import numpy as np
 
 
 def register_attention_adapter(layer_class, adapter=None):
@@ -49,6 +50,7 @@ class NoWeights(NamedTuple):
     """In the place of an adapter: the mechanism forms no weights."""
 
     reason: str = "its mechanism forms no weights for pairs of queries and keys"
+    by_identity: bool = False  # whether `weights_by_identity` may read it
 
 
 def adapter_of(layer):
@@ -63,7 +65,11 @@ def adapter_of(layer):
             return adapter
     weights_from = getattr(layer, "weights_from", None)
     if isinstance(weights_from, str):
-        return NoWeights(f"its mechanism forms no weights. {weights_from}")
+        return NoWeights(
+            f"its mechanism forms no weights. {weights_from} Named by "
+            "`layers=`, it is run again with identity values, which give them.",
+            by_identity=hasattr(layer, "join_heads"),
+        )
     for layer_class, adapter in _OF_KERAS:
         if isinstance(layer, layer_class):
             return adapter
@@ -86,6 +92,63 @@ _WEIGHTLESS = (
     "deltanet",  # linear attention: a state in the place of keys
     "timemix",  # of RWKV, the same
 )
+
+
+_MOST_KEYS = 1024  # of identity values, `(S, S)` for each head
+
+
+def weights_by_identity(layer, call, args, kwargs):
+    """The weights `(B, H, T, S)` of a layer that forms none; or why not.
+
+    Attention with the identity matrix for its values returns its weights. The
+    layer runs again, with a stand-in between its `project_value` and its
+    `join_heads`. What comes back are weights if, times the true values, they
+    give the true heads.
+    """
+    project, join = layer.project_value, layer.join_heads
+    seen = {}
+
+    def run(projected):
+        def join_heads(heads):
+            seen["heads"] = heads
+            # Those of identity values do not fit what comes after.
+            return join(seen.setdefault("true heads", heads))
+
+        with contextlib.ExitStack() as stack:
+            put(stack, layer, "project_value", projected)
+            put(stack, layer, "join_heads", join_heads)
+            call(*args, **kwargs)
+        return np.asarray(ops.convert_to_numpy(seen["heads"]), "float32")
+
+    def true_values(value):
+        seen["value"] = project(value)
+        return seen["value"]
+
+    def identity(value):
+        batch, s, heads, _ = seen["value"].shape
+        ones = ops.eye(s, dtype=seen["value"].dtype)[None, :, None]
+        return ops.broadcast_to(ones, (batch, s, heads, s))
+
+    heads = run(true_values)  # (B, T, H, V)
+    s = seen["value"].shape[1]
+    if s > _MOST_KEYS:
+        return f"it has {s} keys; up to {_MOST_KEYS} can be read by identity"
+    try:
+        weights = run(identity)  # (B, T, H, S)
+    except Exception:  # the layer's own, about values that do not fit
+        return "it does not run with identity values"
+    value = ops.convert_to_numpy(_for_each_head(seen["value"], heads))
+    again = np.einsum("bths,bshv->bthv", weights, value.astype("float32"))
+    if not np.allclose(
+        again, heads, rtol=1e-2, atol=1e-2 * np.abs(heads).max()
+    ):
+        return "its output is not a weighted sum of its values"
+    return weights.transpose(0, 2, 1, 3)
+
+
+def _for_each_head(value, heads):
+    """Values of fewer heads than the queries, repeated."""
+    return ops.repeat(value, heads.shape[2] // value.shape[2], axis=2)
 
 
 def on_the_path(adapter, change):
@@ -115,9 +178,12 @@ def _by_scores(layer, record):
         if isinstance(result, tuple):
             weights = result[1]
             if weights is None:  # the fused operation: ask again
-                weights = _scores(layer, original, args, kwargs)[1]
+                output, weights = _scores(layer, original, args, kwargs)
                 if weights is None:
                     return result  # of a subclass; its softmax is heard
+                if not _agree(result[0], output, weights):
+                    record(_DISAGREE)
+                    return result
                 weights = _even_where_empty(weights)
             record(_join_axes(weights, axes))
         return result
@@ -153,6 +219,32 @@ def _scores(layer, compute, args, kwargs):
             if hasattr(layer, name):
                 put(stack, layer, name, value)
         return compute(*bound.args, **bound.kwargs)
+
+
+_DISAGREE = (
+    "its fused operation and the one that forms weights give different "
+    "outputs, so the weights are not those of the output"
+)
+
+
+def _agree(fused, output, weights):
+    """Whether both outputs are the same, in rows that may see a key.
+
+    In a graph, nothing can be compared.
+    """
+    try:
+        fused, output, weights = (
+            np.asarray(ops.convert_to_numpy(x), "float32")
+            for x in (fused, output, weights)
+        )
+    except Exception:  # each backend has its own for a tensor of a graph
+        return True
+    if (weights > 0).any(-1).all():
+        return np.allclose(fused, output, rtol=0.02, atol=0.02)
+    sees = np.moveaxis((weights > 0).any(-1), 1, 2)[..., None]  # (B, T, H, 1)
+    if sees.ndim != fused.ndim:
+        return True
+    return np.allclose(fused * sees, output * sees, rtol=0.02, atol=0.02)
 
 
 def _even_where_empty(weights):

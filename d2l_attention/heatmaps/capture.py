@@ -18,11 +18,14 @@ from d2l_attention.heatmaps.adapters import (
     adapter_of,
     on_the_path,
     put,
+    weights_by_identity,
 )
-from d2l_attention.heatmaps.guesses import true_place
+from d2l_attention.heatmaps.generation import join_steps
+from d2l_attention.heatmaps.guesses import masks, true_place, without_rows
 from d2l_attention.heatmaps.selection import fits, select_layers
 from d2l_attention.heatmaps.softmaxes import (
     as_rows,
+    lengths_of,
     listen,
     looks_like_attention,
     may_be_attention,
@@ -40,10 +43,11 @@ class AttentionMaps(Mapping):
 
     A path holds the names on the way from the model to the layer, such as
     `decoder/block_1/cross_attention`. The second call of a layer has the
-    path `path#2`, the third `path#3`. The maps stand in the order of the
-    calls. Their values are NumPy arrays, through which no gradient flows
-    (`get_attention_gradients` has them); inside a traced function they are
-    tensors of the graph.
+    path `path#2`, the third `path#3`; but where a model generates, the steps
+    of a layer are one map, NaN where a token did not exist yet. The maps stand
+    in the order of the calls. Their values are NumPy arrays, through which no
+    gradient flows (`get_attention_gradients` has them); inside a traced
+    function they are tensors of the graph.
 
     Args:
         maps: Mapping or pairs of path and weights.
@@ -105,7 +109,7 @@ def _plain(maps):
     }
 
 
-def get_attention_weights(model, *args, layers=None, **kwargs):
+def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
     """Call a model; return its outputs and its attention weights.
 
     The outputs equal `model(*args, **kwargs)` bit for bit: the model computes
@@ -119,15 +123,26 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
     what `keras.ops.softmax` gives in them. What the axes of that softmax are
     is guessed, so the layer is run again, unseen, on changed inputs, and its
     map is shown if it follows them. (A traced function cannot compare: there,
-    what needs no guess is shown.) `register_attention_adapter` adds others,
-    and is believed. A model whose attention runs inside a loop of its own is
-    called once more with `return_attention_scores`, if it has that.
+    what needs no guess is shown.) A row of such a map that changes nothing in
+    the output, as that of padding, is 0. `register_attention_adapter` adds
+    others, and is believed. A model whose attention runs inside a loop of its
+    own is called once more with `return_attention_scores`, if it has that.
 
-    Weights are those before dropout. What looks like attention and cannot be
-    read is named in a warning and in `maps.skipped`: a layer that forms no
-    weights, such as `FlashAttention`, one that runs inside a loop, one whose
+    While a model generates, it calls its layers once a token. These calls are
+    joined: row t of the map `(B, H, T, S)` is what the t-th token looked at.
+    A decoder, such as `GreedyDecoder`, is called as any model. Another way to
+    generate, such as keras-hub's `generate` or a loop of your own, is given
+    by `run`, and must run eagerly. Several hypotheses for an input (beams)
+    change their order from step to step, so their calls are not joined.
+
+    Weights are those before dropout. A layer of this package that forms none,
+    such as `FlashAttention`, is read if `layers` names it: it is run again
+    with the identity matrix for its values, up to 1,024 keys. What else looks
+    like attention and cannot be read is named in a warning and in
+    `maps.skipped`: one that runs inside a loop, one whose
     blocks of queries have keys of their own, one whose softmax does not follow
-    its inputs, and a softmax in a layer of an unknown kind. In such a layer, a
+    its inputs, one that a `tf.function` of the model may have run unseen, and
+    a softmax in a layer of an unknown kind. In such a layer, a
     softmax that is not Keras's (`tf.nn.softmax`) stays invisible.
 
     Args:
@@ -135,6 +150,8 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
         *args: Inputs of the model, as it is called.
         layers: A list of paths of layers, or a pattern like `"encoder/*"`.
             All layers by default.
+        run: Function that is called on the inputs in the place of `model`,
+            which it calls; `model` must have been called before.
         **kwargs: Other arguments of the call, such as `training=True`.
 
     Returns:
@@ -142,7 +159,8 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
 
     Raises:
         TypeError: If `model` is no model or layer of Keras.
-        ValueError: If there are no weights to be had, or no layer matches.
+        ValueError: If there are no weights to be had, no layer matches, or
+            `run` is given for a model that is not built.
 
     Warns:
         UserWarning: If a layer that looks like attention has no weights.
@@ -154,7 +172,7 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
         >>> maps["attention"].shape
         (1, 2, 3, 3)
     """
-    outputs, maps, warning = _capture(model, args, kwargs, layers)
+    outputs, maps, warning = _capture(model, args, kwargs, layers, run)
     if not maps:
         raise ValueError(warning)
     if warning:
@@ -162,14 +180,21 @@ def get_attention_weights(model, *args, layers=None, **kwargs):
     return outputs, maps
 
 
-def _capture(model, args, kwargs, layers):
+def _capture(model, args, kwargs, layers, call=None):
     """Outputs and maps, and what there is to say about those not read."""
-    build(model, args, kwargs)
+    if call is None:
+        build(model, args, kwargs)
+    elif not getattr(model, "built", False):
+        raise ValueError(
+            f"{model!r} has no layers to watch before it is called the first "
+            "time. Call it once before `run`."
+        )
     run = Run(model, layers)
     with run.watch():
-        outputs = model(*args, **kwargs)
+        outputs = (call or model)(*args, **kwargs)
     num_samples = _num_samples(args, kwargs)
-    maps = AttentionMaps(run.maps(outputs), run.skipped(), num_samples)
+    maps = run.maps(outputs, num_samples, is_generation=call is not None)
+    maps = AttentionMaps(maps, run.skipped(), num_samples)
     warning = "".join(
         f"\n  {path}: {why}" for path, why in maps.skipped.items()
     )
@@ -195,7 +220,8 @@ def build(model, args, kwargs):
     if not isinstance(model, keras.Layer):
         raise TypeError(
             "`model` must be a model or a layer of Keras 3; wrap a function in "
-            "`keras.layers.Lambda` and its layers in a `keras.Model`. "
+            "`keras.layers.Lambda` and its layers in a `keras.Model`, or give "
+            "it as `run=` beside the model that it calls. "
             f"Received: {model!r}."
         )
     if not model.built:
@@ -256,6 +282,8 @@ class _Frame(NamedTuple):
     softmaxes: list  # what softmaxes gave in it, but not in layers within
     num_records: int  # how many were made before it
     num_skips: int
+    lengths: set  # numbers of positions in calls within, up to now
+    lengths_before: list  # those before each of its softmaxes
 
 
 class _Guess(NamedTuple):
@@ -279,7 +307,9 @@ class _Guess(NamedTuple):
         }
         tensors = [*tree.flatten(inputs), softmaxes[self.i]]
         shapes = [tuple(getattr(x, "shape", ())) for x in tensors]
-        return type(layer), self.i, str(settings), str(shapes)
+        pairs = zip(tensors[:-1], shapes, strict=False)
+        zeros = masks(_array(x) for x, shape in pairs if shape)
+        return type(layer), self.i, str(settings), str(shapes), zeros
 
 
 class _Traces:
@@ -341,8 +371,13 @@ class Run:
         self.readers = {}  # path → how each of its softmaxes is read
         self._running = []
         self._guesses = []
+        self._called = set()  # paths
         self._probe = None  # while a layer runs again: how weights change
         self._num_heard = 0
+        self._num_steps = 0  # of a model that writes token by token
+        self._before_steps = []  # weights of its start
+        self._sequences = {}  # path → what its first call was given
+        self._unsteady = set()  # paths that were given others later
         self._thread = threading.get_ident()
 
     @contextlib.contextmanager
@@ -355,6 +390,8 @@ class Run:
         with _ONE_AT_A_TIME, contextlib.ExitStack() as stack:
             for path, layer in self._layers.items():
                 put(stack, layer, "call", self._watched_call(path, layer))
+                if all(callable(getattr(layer, n, None)) for n in _PROTOCOL):
+                    put(stack, layer, "step", self._watched_step(layer))
                 adapter = self._adapters.get(path)
                 if path in self._chosen and callable(adapter):
                     if self._change:
@@ -366,18 +403,31 @@ class Run:
             stack.enter_context(listen(self._hear))
             yield
             self._settle()
+        self._name_unseen()
 
-    def maps(self, outputs):
+    def maps(self, outputs, num_samples=None, is_generation=False):
         """Weights by path; the second call of a layer is `path#2`."""
-        maps, calls = {}, Counter()
+        calls, before, order = {}, Counter(), []
         for path, weights in self.records:
-            weights = beside(outputs, weights)
-            if weights is None:
+            array = beside(outputs, weights)
+            if array is None:
                 self._skip(path, _REASONS["loop"])
                 continue
-            calls[path] += 1
-            again = f"#{calls[path]}" if calls[path] > 1 else ""
-            maps[path + again] = weights
+            before[path] += any(weights is w for w in self._before_steps)
+            calls.setdefault(path, []).append(array)
+            order.append(path)
+        if all(
+            isinstance(w, np.ndarray) for maps in calls.values() for w in maps
+        ):
+            steady = self._steady() if is_generation else set()
+            is_decoder = self._num_steps > 1
+            calls = join_steps(calls, before, num_samples, is_decoder, steady)
+        maps, seen = {}, Counter()
+        for path in order:
+            seen[path] += 1
+            if seen[path] <= len(calls[path]):
+                again = f"#{seen[path]}" if seen[path] > 1 else ""
+                maps[path + again] = calls[path][seen[path] - 1]
         return maps
 
     def skipped(self):
@@ -393,9 +443,10 @@ class Run:
                 return original(*args, **kwargs)
             if self._probe is not None and isinstance(layer, _DROPPING):
                 return args[0] if args else kwargs["inputs"]
+            self._called.add(path)
             num_heard = self._num_heard
             made = len(self.records), len(self._skips)
-            frame = _Frame(path, layer, (args, kwargs), [], *made)
+            frame = _Frame(path, layer, (args, kwargs), [], *made, set(), [])
             self._running.append(frame)
             try:
                 output = original(*args, **kwargs)
@@ -403,6 +454,8 @@ class Run:
                 self._running.pop()
             if self._probe is None:
                 self._leave(frame, original, output)
+                if self._running:
+                    self._running[-1].lengths.update(lengths_of(frame.inputs))
             if isinstance(layer, keras.layers.Softmax):
                 if self._num_heard > num_heard:
                     self._replace_heard(layer, output)
@@ -414,6 +467,37 @@ class Run:
 
         return call
 
+    def _watched_step(self, layer):
+        """A model that can `start` and `step` generates."""
+        original = layer.step
+
+        @functools.wraps(original)
+        def step(*args, **kwargs):
+            if not self._num_steps:
+                self._before_steps = [weights for _, weights in self.records]
+            self._num_steps += 1
+            return original(*args, **kwargs)
+
+        return step
+
+    def _note_sequences(self, frame):
+        """Whether a layer has the same sequences, its keys, in each call."""
+        sequences = [
+            x
+            for x in tree.flatten(frame.inputs)
+            if len(getattr(x, "shape", ())) == 3 and x.shape[1] != 1
+        ]
+        first = self._sequences.setdefault(frame.path, sequences)
+        if len(first) != len(sequences) or any(
+            a is not b and not np.array_equal(_array(a), _array(b))
+            for a, b in zip(first, sequences, strict=True)
+        ):
+            self._unsteady.add(frame.path)
+
+    def _steady(self):
+        some = {path for path, given in self._sequences.items() if given}
+        return some - self._unsteady
+
     def _hear(self, weights):
         """A softmax: whose is it, and shall it be changed?"""
         frame = self._owner_of_softmax()
@@ -423,6 +507,7 @@ class Run:
         frame.softmaxes.append(weights)
         if self._probe is not None:
             return self._probe(frame, weights)
+        frame.lengths_before.append(set(frame.lengths))
         if self._change and frame.path in self._chosen:
             return self._changed(frame.path, weights)
 
@@ -453,26 +538,35 @@ class Run:
         """A call returns: what were its softmaxes?"""
         path, layer, inputs, softmaxes = frame[:4]
         adapter = self._adapters.get(path)
+        if path in self._chosen:
+            self._note_sequences(frame)
         if adapter is None:
             if self._wanted is None and may_hold_attention(layer):
                 if any(
-                    may_be_attention(w, inputs) and not _is_given(w, output)
-                    for w in softmaxes
+                    may_be_attention(w, inputs, lengths)
+                    and not _is_given(w, output)
+                    for w, lengths in zip(
+                        softmaxes, frame.lengths_before, strict=True
+                    )
                 ):
                     self._skip(path, _REASONS["unknown"])
             return
         within = [name for name, _ in self.records[frame.num_records :]]
-        if path not in self._chosen or path in within:
+        named = [name for name, _ in self._skips[frame.num_skips :]]
+        if path not in self._chosen or path in within + named:
             return
         if isinstance(adapter, NoWeights):
-            return self._skip(path, adapter.reason)
+            if self._wanted is None or not adapter.by_identity:
+                return self._skip(path, adapter.reason)
+            return self._read_by_identity(frame, call, output)
         # The softmax of a model, or beside attention, may be a classifier's.
         strict = isinstance(layer, keras.Model) or within
+        is_guess = adapter == BY_GUESS
         found = [
             i
             for i, weights in enumerate(softmaxes)
             if looks_like_attention(weights, inputs)
-            or not (strict or runs_over_features(weights, inputs))
+            or not (strict or runs_over_features(weights, inputs, is_guess))
         ]
         reasons = [self._read(frame, call, output, i) for i in found]
         if reasons and None not in reasons:
@@ -483,6 +577,19 @@ class Run:
             self._skip(path, _REASONS["unknown"])
         elif not within:
             self._skip(path, _REASONS["features" if softmaxes else "fused"])
+
+    def _read_by_identity(self, frame, call, output):
+        args, kwargs = frame.inputs
+        if any(_array(x) is None for x in tree.flatten(output)):
+            return self._skip(frame.path, _REASONS["identity"])
+        self._running.append(frame)  # which hears what its layers within say
+        self._probe = lambda of, weights: None
+        try:
+            weights = weights_by_identity(frame.layer, call, args, kwargs)
+        finally:
+            self._probe = None
+            self._running.pop()
+        self._record(frame.path, weights)
 
     def _read(self, frame, call, output, i):
         """Record a softmax as a map; or return why not."""
@@ -507,41 +614,59 @@ class Run:
             self._guesses.append(_Guess(frame, call, i, found, maps, number))
         return None
 
+    def _name_unseen(self):
+        """Name layers that a compiled function may have run."""
+        if _hold_compiled(self._layers.values()):
+            for path, adapter in self._adapters.items():
+                is_seen = path in self._called or path not in self._chosen
+                if not is_seen and not isinstance(adapter, NoWeights):
+                    self._skip(path, _REASONS["unseen"])
+
     def _settle(self):
         """Test each guess after the model has run, and leave no trace."""
         if not self._guesses:
             return
         traces = _Traces(self._layers.values(), self._guesses)
         try:
-            places = {}  # of a kind that is read, or of a layer → the reading
+            truths = {}  # of a kind that is read, or of a layer → the reading
             for guess in self._guesses:
                 kind = guess.kind()
                 own = (guess.frame.path, kind)
-                if kind not in places and own not in places:
-                    place = self._place(guess)
-                    places[own if place is None else kind] = place
-                self._correct(guess, places.get(kind))
+                if kind not in truths and own not in truths:
+                    truth = self._truth(guess)
+                    truths[own if truth is None else kind] = truth
+                self._correct(guess, *truths.get(kind) or (None, None))
         finally:
             traces.remove()
         read = {path for path, _ in self.records}
-        for path in dict.fromkeys(guess.frame.path for guess in self._guesses):
-            if path not in read:
-                self._skip(path, _REASONS["guess"])
+        calls = {}  # number of a call's frame → its path, and what was read
+        for guess in self._guesses:
+            path = guess.frame.path
+            _, some = calls.get(id(guess.frame), (path, False))
+            some = some or self.readers[path][guess.number] is not None
+            calls[id(guess.frame)] = path, some
+        for path in dict.fromkeys(
+            path for path, some in calls.values() if not some
+        ):
+            which = f"{path}, some of its calls" if path in read else path
+            self._skip(which, _REASONS["guess"])
 
-    def _place(self, guess):
-        """Which of the readings is true, or None."""
+    def _truth(self, guess):
+        """The place of the true reading and its idle rows, or None."""
         again = functools.partial(self._again, guess)
         try:
             return true_place(guess.readings, guess.frame.inputs, again)
         except Exception:  # the layer's own: it does not run twice
             return None
 
-    def _correct(self, guess, place):
+    def _correct(self, guess, place, idle):
         """Put the true reading in the place of the likeliest."""
-        if place == 0:
+        if place == 0 and idle is None:
             return
         path = guess.frame.path
         reading = None if place is None else guess.readings[place]
+        if idle is not None:
+            reading = without_rows(reading, idle)
         self.readers[path][guess.number] = reading
         for k, (_, weights) in enumerate(self.records):
             if weights is guess.maps:
@@ -654,8 +779,11 @@ class Run:
         return weights
 
     def _record(self, path, weights):
+        """Note weights; a sentence in their place says why there are none."""
         if self._is_elsewhere():
             return
+        if isinstance(weights, str):
+            return self._skip(path, weights)
         if len(weights.shape) == 3:
             weights = ops.expand_dims(weights, 1)  # one head
         self.records.append((path, weights))
@@ -664,6 +792,7 @@ class Run:
         self._skips.append((path, reason))
 
 
+_PROTOCOL = "start", "step"
 _ONE_AT_A_TIME = threading.RLock()
 _SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)
 _DROPPING = (
@@ -720,13 +849,31 @@ _REASONS = {
     "guess": "what its softmax gives does not behave as attention to positions "
     "of its inputs when it is run again; `register_attention_adapter` reads it",
     "graph": "its softmax must be guessed, which only an eager call can check",
+    "identity": "it forms no weights, and only an eager call can be run again "
+    "with identity values",
     "loop": "it ran inside a loop of the graph, which its weights cannot "
-    "leave; a model with `return_attention_scores` can be asked for them",
+    "leave; a model with `return_attention_scores` can be asked for them, and "
+    "`compile(run_eagerly=True)` lets keras-hub's `generate` run without one",
+    "unseen": "it was not called, or a compiled function ran it unseen; "
+    "`tf.config.run_functions_eagerly(True)` lets it be seen",
     "training": "it ran inside a loop, and asking its model once more would "
     "drop other units",
     "unknown": "its softmax looks like attention, but it is of no known kind; "
     "`register_attention_adapter` adds kinds",
 }
+
+
+def _hold_compiled(layers):
+    """Whether layers have a `tf.function` that their `call` may run."""
+    kinds = {kind for layer in layers for kind in type(layer).__mro__}
+    return any(
+        hasattr(value, "get_concrete_function") and name not in _OF_TRAINING
+        for owner in (*layers, *kinds)
+        for name, value in vars(owner).items()
+    )
+
+
+_OF_TRAINING = "train_function", "test_function", "predict_function"
 
 
 def _is_given(weights, output, alone=False):
@@ -749,9 +896,10 @@ def beside(outputs, weights):
     array = _array(weights)
     if array is not None:
         return array
-    output = next(x for x in tree.flatten(outputs) if hasattr(x, "shape"))
-    if _array(output) is not None:
+    tensors = [x for x in tree.flatten(outputs) if hasattr(x, "shape")]
+    if not tensors or _array(tensors[0]) is not None:
         return None
+    output = tensors[0]
     same = getattr(weights, "graph", None) is getattr(output, "graph", None)
     return weights if same else None
 

@@ -8,7 +8,8 @@ shapes, which can agree by chance. The map is shown if it behaves as one:
   place, and no others; and when a query changes, so does its row, alone. A
   softmax over classes, experts or features does not do that.
 - Each weight counts for the output of its row. If not, the weights are cut,
-  masked, or divided by their sum after the softmax.
+  masked, or divided by their sum after the softmax. A whole row may count for
+  nothing, as that of a query of padding: then it is shown as 0.
 
 What happens to the weights otherwise (a mixture of heads, a square) is not
 seen: the map shows what the softmax gave.
@@ -37,7 +38,10 @@ class Reading(NamedTuple):
 
 
 def true_place(readings, inputs, again):
-    """The place of the first reading that is true, or None.
+    """The place of the first reading that is true, and its idle rows; or None.
+
+    A row is idle, in a bool array `(B, T)` or None, if its weights change
+    nothing that the layer gives.
 
     Args:
         readings: List of `Reading`.
@@ -54,13 +58,30 @@ def true_place(readings, inputs, again):
         plain = _to_floats(reading.read(weights))
         for option in itertools.product(*options):
             try:
-                if _Probe(inputs, plain, *option).confirms(reading, again):
-                    return place
+                probe = _Probe(inputs, plain, *option)
+                if probe.confirms(reading, again):
+                    return place, probe.idle
             except _Unlike:
                 break
             except Exception:  # the layer's own, about inputs not its own
                 continue
     return None
+
+
+def without_rows(reading, idle):
+    """The reading that gives 0 in idle rows `(B, T)`."""
+    keep = ~idle[:, None, :, None]
+    return reading._replace(
+        read=lambda weights: ops.where(keep, reading.read(weights), 0)
+    )
+
+
+def masks(arrays):
+    """What is 0 in inputs, as bytes: calls that are alike may differ in it."""
+    arrays = [x for x in arrays if x is not None and x.dtype.kind not in "OSU"]
+    return tuple(
+        (x != 0 if _is_mask(x) else x.any(-1)).tobytes() for x in arrays
+    )
 
 
 class _Unlike(Exception):
@@ -77,6 +98,7 @@ class _Probe:
         self.inputs, self.plain = inputs, plain
         self.loudness, self.is_flat, self.first = loudness, is_flat, first
         self.batch, _, self.num_queries, self.num_keys = plain.shape
+        self.idle = None
         self.arrays = [_numpy(x) for x in tree.flatten(inputs)]
         numbers = [x for x in self.arrays if _is_number(x)]
         self.have_batch = any(x.ndim > 2 for x in numbers)
@@ -88,7 +110,7 @@ class _Probe:
 
     def _axes_of_positions(self, x, have_numbers):
         """Axes that may run over positions, alone or together."""
-        if x is None or x.dtype == bool or x.ndim < 2:
+        if x is None or x.dtype == bool or x.ndim < 2 or self._is_shared(x):
             return []
         if not _is_number(x):  # ids, or a mask of ints
             return [] if have_numbers or x.max() < 2 else [(1,)]
@@ -99,12 +121,15 @@ class _Probe:
         alone = alone if self.first else alone[::-1]
         return [*alone, tuple(between)]
 
+    def _is_shared(self, x):
+        """Whether all sentences have it: moved, it would change the first."""
+        return len(x) != self.batch > 1
+
     def make(self, loudness, moved=(), position=None, strength=2.0):
         """The inputs; in the arrays `moved`, one position is another."""
         made = tree.flatten(self.inputs)
         for i, x in enumerate(self.arrays):
-            # What all sentences share would change the first one, too.
-            if x is None or len(x) != self.batch > 1:
+            if x is None or self._is_shared(x):
                 continue
             x = x.copy()
             if self.batch > 1 and (x.ndim > 2 or self.is_flat):
@@ -120,9 +145,6 @@ class _Probe:
 
     def confirms(self, reading, again):
         """Whether maps of these inputs behave as attention."""
-        length, offsets = self._keys()
-        if length is None:
-            return False
 
         def run(inputs):
             return _to_floats(reading.read(again(inputs)[0]))
@@ -130,66 +152,87 @@ class _Probe:
         before = run(self.make(self.loudness))
         if not self._first_stays(self.plain, before):
             return False
-        which = self.places[length]
-        if self.num_keys != length:  # one of several
-            chosen = list(which)[0 if self.first else -1]
-            which = {chosen: which[chosen]}
-        for position in self._positions(before, length):
+        for length, offsets in self._keys():
+            which = self.places[length]
+            if self.num_keys != length:  # one of several
+                chosen = list(which)[0 if self.first else -1]
+                which = {chosen: which[chosen]}
+            if not self._columns_follow(before, which, length, offsets, run):
+                continue
+            if not self._rows_follow(before, which, length, run):
+                continue
+            if not self._counts(reading, again):
+                raise _Unlike
+            return True
+        return False
+
+    def _columns_follow(self, before, which, length, offsets, run):
+        """Whether one column changes with one position, and no other."""
+        b = self._clearest(before)
+        missing = 2 if self.num_keys in self.places else 1
+        for position in self._positions(before[b], length):
             after = run(self.make(self.loudness, which, position))
             if not self._first_stays(before, after):
                 return False
+            if np.array_equal(before, after):
+                continue  # a cache, at this place, is written anew
             row = position if self.num_queries == length else None
-            pair = before[-1], after[-1]
+            pair = before[b], after[b]
             offsets = [n for n in offsets if follows(*pair, position + n, row)]
             if not offsets:
                 return False
-        if not self._rows_follow(before, which, run):
-            return False
-        if not self._counts(reading, again):
-            raise _Unlike
-        return True
+            missing -= 1
+            if not missing:
+                return True
+        return False
 
     def _first_stays(self, before, after):
         return self.batch == 1 or _is_close(before[0], after[0])
 
     def _keys(self):
-        """Positions of an input, and where among the keys they may begin."""
-        if self.num_keys in self.places:
-            return self.num_keys, [0]
-        # Keys may be the positions of two inputs, one after the other.
-        for length in self.places:
-            if self.num_keys - length in self.places:
-                return length, [0, self.num_keys - length]
-        # Or each is made of several positions: any column may follow.
-        if self.num_queries in self.places and self.num_keys > 3:
-            n = self.num_queries
-            return n, [*range(1 - n, self.num_keys)]
-        return None, []
+        """Positions of inputs, and where among the keys they may begin."""
+        n, total = self.num_queries, self.num_keys
+        if total in self.places:
+            yield total, [0]
+        # Keys may be the positions of two inputs, one after the other, of
+        # which the longer is no query that changes its own row.
+        for length in sorted(self.places, reverse=True):
+            if total - length in self.places:
+                yield length, [0, total - length]
+                break
+        # Or each is made of several positions: any column may follow. Or they
+        # are a cache that is written anew.
+        if n in self.places and n != total > 3:
+            yield n, [*range(1 - n, total)]
+
+    def _clearest(self, weights):
+        """The sentence whose rows best show what scores do.
+
+        In a window of a picture, say, each position may see itself alone.
+        """
+        first = min(1, self.batch - 1)
+        return first + int(_mass(weights)[first:].sum((1, 2)).argmax())
 
     def _positions(self, weights, length):
-        """Two positions whose columns show what their scores do."""
-        # A weight of 1 does not.
-        mass = (weights[-1] * (1 - weights[-1])).sum(0)
-        if self.num_queries == self.num_keys:
-            mass = mass * (1 - np.eye(self.num_keys))
-        best = mass.sum(0)[:length].argsort()[::-1]
-        number = 2 if self.num_keys in self.places else 1
-        return [int(position) for position in best[:number]]
+        """The positions whose columns best show what their scores do."""
+        best = _mass(weights).sum(0)[:length].argsort()[::-1]
+        return [int(position) for position in best[:4]]
 
-    def _rows_follow(self, before, which, run):
+    def _rows_follow(self, before, which, length, run):
         """Whether a query that changes changes its row, and no other."""
         queries = self.places.get(self.num_queries)
         if queries is None or self.num_queries == 1:
             return True
-        spread = before[-1].max(-1) - before[-1].min(-1)
-        seen = ((before[-1] > TINY).sum(-1) * (spread > _NOISE)).max(0)
-        is_made = self._keys()[0] == self.num_queries > self.num_keys
+        b = self._clearest(before)
+        spread = before[b].max(-1) - before[b].min(-1)
+        seen = ((before[b] > TINY).sum(-1) * (spread > _NOISE)).max(0)
+        is_made = length == self.num_queries > self.num_keys
         if seen.max() < 3 or is_made:
             return True  # no row shows it
         position = int(seen.argmax())  # of a row that is not even
         for strength in (0.2, 2.0):
             moved = self.make(self.loudness, queries, position, strength)
-            pair = before[-1], run(moved)[-1]
+            pair = before[b], run(moved)[b]
             if set(queries) & set(which):  # keys change, too
                 columns = [
                     position,
@@ -203,21 +246,64 @@ class _Probe:
         return False
 
     def _counts(self, reading, again):
-        """Whether each weight counts, for the output of its row alone."""
-        inputs = self.make(max(self.loudness, 0.3))
+        """Whether each weight counts, for the output of its row alone.
+
+        Each sentence is asked, since each has a mask of its own.
+        """
+        tried, counted = self._try_cells(reading, again, self.inputs)
+        empty = tried.any(-1) & ~counted.any(-1)
+        # In an idle row, no key counts, though each does in other rows.
+        idle = empty & (counted.any(1)[:, None] | ~tried).all(-1)
+        missing = tried & ~counted & ~idle[..., None]
+        if missing.any():
+            # A position of zeros may be a mask, which ends with the zeros.
+            inputs = self._without_zeros(1e-9)
+            masked = missing & self._try_cells(reading, again, inputs)[1]
+            if (masked & ~empty[..., None]).any():
+                return False
+            idle |= masked.any(-1)
+        if missing.any() or not tried.any():
+            # Or its value is 0, and any weight of it counts for nothing.
+            inputs = self._without_zeros(max(self.loudness, 0.3))
+            others = self._try_cells(reading, again, inputs)
+            tried = tried if tried.any() else others[0]
+            counted |= others[1] & ~idle[..., None]
+            idle |= tried.any(-1) & ~counted.any(-1)
+        tried &= ~idle[..., None]
+        counted &= tried
+        if not counted.any() or counted.sum() < 0.9 * tried.sum():
+            return False
+        if idle.any() and self._change_nothing(idle, reading, again):
+            self.idle = idle
+        return (counted.any(1) == tried.any(1)).all()
+
+    def _without_zeros(self, loudness):
+        """The inputs, with noise in what is no mask."""
+        made = tree.flatten(self.inputs)
+        for i, x in enumerate(self.arrays):
+            if _is_number(x) and (x.ndim > 2 or not self.have_batch):
+                if not _is_mask(x):
+                    noise = _noise(x, np.random.default_rng(i))
+                    x = (x + loudness * noise).astype(x.dtype)
+                    made[i] = ops.convert_to_tensor(x)
+        return tree.pack_sequence_as(self.inputs, made)
+
+    def _try_cells(self, reading, again, inputs):
+        """Which cells were tried, and which count: bools `(B, T, S)`."""
         raw, output = again(inputs)
         before = _arrays(output)
-
-        def run(change):
-            return _arrays(again(inputs, change)[1])
+        places = _places(raw, reading)
 
         def run_without(cells):
             """With a number at some cells that no output overlooks."""
             cells = np.moveaxis(cells, -2, reading.rows)
-            return run(lambda w: ops.where(cells, ops.cast(-1e3, w.dtype), w))
+            return _arrays(again(inputs, _put_at(cells, -1e3))[1])
 
-        if all(map(_is_close, before, run(lambda w: 2 * w))):
-            return False  # they are divided by their sum
+        tried = np.zeros((self.batch, *places.shape[2:]), bool)
+        counted = tried.copy()
+        twice = _arrays(again(inputs, lambda w: 2 * w)[1])
+        if all(map(_is_close, before, twice)):
+            return tried, counted  # they are divided by their sum
         weights = np.moveaxis(_to_floats(raw), reading.rows, -2)
         seen = weights > TINY
         num_rows, num_columns = weights.shape[-2:]
@@ -225,36 +311,79 @@ class _Probe:
         if reading.sink is not None:
             sink = columns == reading.sink % num_columns
             if not all(map(_is_close, before, run_without(seen & sink))):
-                return False  # it has a value: it is a key
+                raise _Unlike  # it has a value: it is a key
             seen = seen & ~sink
-        tried = np.zeros((num_rows, num_columns), bool)
-        counted = tried.copy()
+        shape = self.batch, num_rows
+        has_rows = any(array.shape[:2] == shape for array in before)
         shifts = {*np.linspace(0, num_columns - 1, _MOST_RUNS).astype(int)}
-        # Every other row, to see that the others stay.
-        for shift, odd in itertools.product(shifts, {0, min(1, num_rows - 1)}):
-            is_hit = rows % 2 == odd
-            is_hit &= columns == (rows + shift) % num_columns
+        # Every other row, to see that the others stay; or one column, where
+        # the output has no rows.
+        parts = {0, min(1, num_rows - 1)} if has_rows else {0}
+        for shift, part in itertools.product(shifts, parts):
+            is_hit = columns == (rows * has_rows + shift) % num_columns
+            is_hit &= (rows % 2 == part) | (not has_rows)
             cells = seen & is_hit
             if not cells.any():
                 continue
-            shape = self.batch, num_rows
             differs = _rows_that_differ(before, run_without(cells), shape)
-            has_rows = differs.shape[1] == num_rows
             if has_rows and differs[:, ~is_hit.any(1)].any():
-                return False
-            cells = cells.any(tuple(range(cells.ndim - 2)))
+                raise _Unlike
+            cells = np.moveaxis(cells, -2, reading.rows).ravel()[places].any(1)
             tried |= cells
-            counted |= cells & differs.any(0)[:, None]
-        by_column = counted.any(0)[tried.any(0)]
-        return by_column.all() and counted.sum() >= 0.9 * tried.sum()
+            counted |= cells & differs[..., None]
+        return tried, counted
+
+    def _change_nothing(self, idle, reading, again):
+        """Whether rows may have any weights: not a bit of the output moves.
+
+        It does where the layer gives its weights.
+        """
+        raw, output = again(self.inputs)
+        places = _places(raw, reading)
+        cells = np.zeros(math.prod(raw.shape), bool)
+        cells[places.swapaxes(1, 2)[idle]] = True
+        cells = cells.reshape(raw.shape)
+        return all(
+            np.array_equal(a, b)
+            for number in (-1e3, 1e3)
+            for a, b in zip(
+                _arrays(output),
+                _arrays(again(self.inputs, _put_at(cells, number))[1]),
+                strict=True,
+            )
+        )
+
+
+def _places(raw, reading):
+    """Where in a softmax each cell `(B, H, T, S)` of its map stands."""
+    places = np.arange(math.prod(raw.shape), dtype="int32").reshape(raw.shape)
+    return ops.convert_to_numpy(reading.read(ops.convert_to_tensor(places)))
+
+
+def _put_at(cells, number):
+    return lambda w: ops.where(cells, ops.cast(number, w.dtype), w)
+
+
+def _mass(weights):
+    """How well the scores of cells `(…, H, T, S)` show in their weights."""
+    mass = (weights * (1 - weights)).sum(-3)  # a weight of 1 does not
+    if mass.shape[-2] == mass.shape[-1]:
+        mass = mass * (1 - np.eye(mass.shape[-1]))
+    return mass
 
 
 def _rows_that_differ(before, after, shape):
-    """Which rows of the output differ, `(B, T)`; or `(1, 1)`, if it does."""
+    """Which rows of the output differ, `(B, T)`; or sentences, `(B, 1)`.
+
+    Or `(1, 1)`, if it does, where an output has another first axis.
+    """
     differs = [_differs(a, b) for a, b in zip(before, after, strict=True)]
     for array in differs:
-        if array.shape[:2] == shape and shape[1] > 1:
+        if array.shape[:2] == shape:
             return array.reshape(*shape, -1).any(-1)
+    if all(array.shape[:1] == shape[:1] for array in differs):
+        by_sentence = [array.reshape(len(array), -1) for array in differs]
+        return np.concatenate(by_sentence, axis=1).any(-1, keepdims=True)
     return np.full((1, 1), any(array.any() for array in differs))
 
 
@@ -305,6 +434,14 @@ def _is_number(x):
     return x is not None and x.dtype.kind not in "biu"
 
 
+def _is_mask(x):
+    """Whether it may be one: of two axes, or of two different numbers."""
+    if x.ndim < 3 or not x.size:
+        return True
+    low, high = x.min(), x.max()
+    return low != high and bool(((x == low) | (x == high)).all())
+
+
 def _noise(x, rng):
     scale = x.astype("float32").std() + 0.1
     return (scale * rng.normal(size=x.shape)).astype(x.dtype)
@@ -345,7 +482,7 @@ def _arrays(output):
 
 def _numpy(x):
     """An array of one or more axes, or None."""
-    if not getattr(x, "shape", ()):
+    if not len(getattr(x, "shape", ())):
         return None
     return np.array(ops.convert_to_numpy(x))
 

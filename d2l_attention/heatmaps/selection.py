@@ -73,9 +73,10 @@ def select_maps(
             place = window
         chosen = _choose(four_axes, place, heads, of)
         pair = tokens[path] or (query_tokens, key_tokens)
-        matrices = np.ma.masked_invalid(
-            _cut(four_axes[chosen], *pair, path), copy=False
-        )
+        matrices = _cut(four_axes[chosen], *pair, path)
+        if np.isposinf(matrices).any():  # NaN has a look, but not this
+            raise ValueError(f"The {of} must be finite. Received: infinity.")
+        matrices = np.ma.masked_invalid(matrices, copy=False)
         if masks[path] is not None:
             shapes = four_axes.shape, matrices.shape
             allowed = _as_four_axes(masks[path], *shapes, of)[chosen]

@@ -112,25 +112,39 @@ def looks_like_attention(weights, inputs):
     return weights.shape[-1] in lengths and weights.shape[-2] in lengths
 
 
-def may_be_attention(weights, inputs):
+def may_be_attention(weights, inputs, lengths=()):
     """Whether a softmax of an unknown layer can run over keys.
 
-    Either its last axis is as long as an input; or there are heads, and as
-    many keys as queries, as in windows that a layer cuts.
+    Either its last axis is as long as inputs; or there are heads, and as many
+    keys as queries, as in windows that a layer cuts, or one more, a sink; or
+    it pools a tensor whose length is one of `lengths`.
     """
     batch, *heads, t, s = weights.shape
     sizes = _sizes(inputs, weights)
-    if heads and t == s and t not in (1, None):
-        return True
-    if not heads and t == 1 and batch not in (None, *sizes.batches):
-        return False  # of each position, over something else
-    return s in sizes.lengths
+    if s is None:
+        return False
+    if heads and t not in (1, None):
+        sink = t == s - 1 and sizes.hold(t)
+        return t == s or sink or sizes.hold(s)
+    if not heads and t == 1:
+        if batch not in (None, *sizes.batches):
+            return False  # of each position, over something else
+        return s in sizes.lengths or s in lengths
+    return sizes.hold(s)
 
 
-def runs_over_features(weights, inputs):
+def lengths_of(inputs):
+    """How many positions tensors `(B, T, D)` have, if that is known."""
+    shapes = [getattr(x, "shape", ()) for x in tree.flatten(inputs)]
+    return {shape[1] for shape in shapes if len(shape) == 3} - {1, None}
+
+
+def runs_over_features(weights, inputs, may_have_sink=False):
     """Whether a softmax runs over features of the inputs, not over keys."""
     sizes, size = _sizes(inputs, weights), weights.shape[-1]
-    return size in sizes.features and size not in sizes.lengths
+    if size not in sizes.features or sizes.hold(size):
+        return False
+    return not (may_have_sink and sizes.hold(size - 1))
 
 
 def readings(layer, weights, inputs):
@@ -208,7 +222,7 @@ class _Sizes(NamedTuple):
     """Sizes of the tensors of a call, as far as they are known."""
 
     lengths: set  # numbers of positions
-    joined: set  # positions of two tensors, one after the other
+    joined: set  # positions of two tensors in a row, or of three axes
     features: set
     batches: set  # sizes of the first axis
     batch: int | None  # that of the first tensor
@@ -226,23 +240,29 @@ def _sizes(inputs, weights):
         for tensor in tree.flatten(inputs)
         if len(getattr(tensor, "shape", ())) >= 2
     ]
-    lengths, features, sequences = set(), set(), []
+    lengths, volumes, features, sequences = set(), set(), set(), []
     for shape, is_mask in shapes:
         # The positions of a picture stand on two axes.
         between = shape[1:-1] or shape[1:]
         lengths.update(between)
         if None not in between:
-            lengths.add(math.prod(between))
+            size = math.prod(between)
+            (volumes if len(between) > 2 else lengths).add(size)
         if len(shape) >= 3 and not is_mask:
             features.add(shape[-1])
-        if len(shape) == 3 and not is_mask and None not in between:
-            sequences.append(shape[1])
+        if len(shape) >= 3 and not is_mask and None not in between:
+            sequences.append(between)
     flat = all(len(shape) == 2 for shape, _ in shapes)
     batches = [shape[0] for shape, _ in shapes if flat or len(shape) > 2]
     batches = [batch for batch in batches if batch is not None]
     return _Sizes(
         lengths - {None},
-        {sum(pair) for pair in itertools.combinations(sequences, 2)},
+        volumes
+        | {
+            a + b
+            for some, others in itertools.combinations(sequences, 2)
+            for a, b in itertools.product(some, others)
+        },
         features - {None},
         set(batches),
         batches[0] if batches else None,

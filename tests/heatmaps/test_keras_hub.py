@@ -333,3 +333,41 @@ def test_a_model_of_fourier_transforms_says_that_it_has_no_attention():
     inputs = {"token_ids": IDS, "segment_ids": np.zeros_like(IDS)}
     with pytest.raises(ValueError, match="no attention whose weights"):
         get_attention_weights(model, inputs)
+
+
+WRITERS = {
+    "GPT2": TEXT | SHORT,
+    "Llama": GROUPS,
+    "Gemma": GROUPS | {"head_dim": 4, "num_key_value_heads": 1},
+}
+PROMPTS = {
+    "token_ids": np.array([[3, 4, 5, 0, 0, 0, 0, 0], [5, 6, 7, 8, 0, 0, 0, 0]]),
+    "padding_mask": np.arange(8) < np.array([[3], [4]]),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_a_model_looked_at_while_it_wrote_is_one_map(name):
+    keras.utils.set_random_seed(0)
+    backbone = getattr(models, f"{name}Backbone")(**WRITERS[name])
+    model = getattr(models, f"{name}CausalLM")(backbone, preprocessor=None)
+    model.compile(sampler="greedy", run_eagerly=True)
+    write = functools.partial(model.generate, stop_token_ids=None)
+    output, maps = get_attention_weights(model, PROMPTS, run=write)
+    ids = output["token_ids"]
+    whole = {"token_ids": ids, "padding_mask": np.ones_like(ids)}
+    _, expected = get_attention_weights(model, whole)
+    read = np.tri(7, dtype=bool)  # the eighth token was written, not read
+    assert len(maps) == len(expected) == 2 and not maps.skipped
+    for joined, weights in zip(maps.values(), expected.values(), strict=True):
+        weights = np.where(read, weights[..., :7, :7], np.nan)
+        np.testing.assert_allclose(joined, weights, atol=1e-6)
+
+
+def test_generating_in_a_graph_says_how_to_do_without():
+    backbone = models.GPT2Backbone(**WRITERS["GPT2"])
+    model = models.GPT2CausalLM(backbone, preprocessor=None)
+    model.compile(sampler="greedy")
+    write = functools.partial(model.generate, stop_token_ids=None)
+    with pytest.raises(ValueError, match="run_eagerly=True"):
+        get_attention_weights(model, PROMPTS, run=write)

@@ -220,6 +220,105 @@ def test_a_classifier_of_as_many_classes_as_positions_is_not_named():
     assert list(maps) == ["known"] and why == "{}"
 
 
+class PartlyCompiled(keras.Model):
+    """A part of it is a `tf.function`, which was traced before."""
+
+    def __init__(self, is_compiled):
+        import tensorflow as tf
+
+        super().__init__()
+        self.known, self.hidden = attention(), attention("hidden")
+        self.dropped = attention("dropped")
+        self.part = tf.function(lambda x: self.hidden(x, x))
+        if not is_compiled:
+            self.part = lambda x: x
+
+    def call(self, x):
+        return self.part(self.known(x, x))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="TensorFlow's"
+)
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_what_a_compiled_part_may_run_is_named(is_compiled):
+    model = PartlyCompiled(is_compiled)
+    for layer in (model.hidden, model.dropped):
+        layer(X, X)
+    model(X)
+    model.compile("sgd", "mse")
+    model.predict(X, verbose=0)
+    maps, why = read(model, X)
+    assert list(maps) == ["known"]
+    for name in ("hidden", "dropped"):
+        said = f"'{name}': 'it was not called, or a compiled function" in why
+        assert said == is_compiled
+    assert "known" not in why
+
+
+def after_convolutions(first):
+    x = keras.Input((20, D))
+    y = layers.MaxPooling1D(2)(layers.Conv1D(D, 3, strides=2)(x))
+    y = attention()(y, y)
+    scores = layers.Dense(1)(y)
+    scores = scores if first else layers.Flatten()(scores)
+    weights = layers.Softmax(axis=1)(scores)
+    y = layers.Flatten()(layers.Dot(axes=1)([weights, y]))
+    return keras.Model(x, layers.Dense(4, activation="softmax")(y))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_pooling_of_what_convolutions_shortened_is_named(first):
+    maps, why = read(after_convolutions(first), draw(B, 20, D))
+    assert maps["known"].shape[-1] == 4
+    assert "softmax looks like attention" in why
+
+
+class Unknown(keras.Model):
+    """Beside a known layer, one of no known kind."""
+
+    def __init__(self, call):
+        super().__init__()
+        self.known = attention()
+        self.other = layers.Lambda(lambda inputs: call(*inputs), name="other")
+
+    def call(self, x, y):
+        return self.other([self.known(x, x), y])
+
+
+def over_both(heads, sink):
+    def call(x, y):
+        keys = ops.concatenate([y, x], axis=1)
+        some = ops.einsum("btd,bsd->bts", x, x if sink else keys)
+        if sink:
+            some = ops.pad(some, [[0, 0], [0, 0], [0, 1]])
+        some = ops.softmax(ops.stack([some] * heads, 1) if heads else some)
+        some = some[..., :-1] if sink else some
+        return ops.matmul(some, (x if sink else keys)[:, None][:, : heads or 1])
+
+    return call
+
+
+@pytest.mark.parametrize(("heads", "sink"), [(0, False), (2, False), (2, True)])
+def test_a_memory_and_a_sink_of_an_unknown_layer_are_named(heads, sink):
+    maps, why = read(Unknown(over_both(heads, sink)), X, Y)
+    assert list(maps) == ["known"]
+    assert "softmax looks like attention" in why
+
+
+def test_experts_and_classes_within_a_model_are_not_named():
+    """Three experts or classes, none of which is a length."""
+    x = keras.Input((T, D))
+    y = layers.GlobalAveragePooling1D()(attention()(x, x))
+    gates = layers.Softmax()(layers.Dense(3)(y))
+    experts = [layers.Reshape((1, D))(layers.Dense(D)(y)) for _ in range(3)]
+    mixed = layers.Dot(axes=1)([gates, layers.Concatenate(axis=1)(experts)])
+    tags = layers.Softmax()(layers.Dense(3)(x))
+    y = layers.Concatenate()([mixed, layers.Flatten()(tags)])
+    maps, why = read(keras.Model(x, layers.Dense(2)(y)), X)
+    assert list(maps) == ["known"] and why == "{}"
+
+
 def shown_by(weights, **options):
     """The masked arrays `(T, S)` that a grid draws, head by head."""
     figure = plot_attention_grid(weights, **options)
@@ -407,6 +506,122 @@ EACH_STEP = draw(B, T, 7, 1)
 def test_what_is_no_map_of_the_output_is_not_shown(call):
     maps, why = read(attention_like(call), X)
     assert not maps and "some: " in why
+
+
+def real(*sentences, batch=B):
+    """A mask in which some sentences end with padding."""
+    mask = np.ones((batch, T), "float32")
+    mask[list(sentences), 3:] = 0
+    return mask
+
+
+def is_some(x):
+    """A mask of the positions that are not 0."""
+    return ops.cast(ops.any(x != 0, -1), "float32")
+
+
+def cut_keys(x, mask, shift=0):
+    mask = ops.reshape(ops.cast(mask, "float32"), (len(x), -1, T))
+    return ops.matmul(ops.softmax(scores(x)) * mask, x + shift)
+
+
+@pytest.mark.parametrize("sentence", [0, 6])
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (cut_keys, "float32"),
+        (cut_keys, "bool"),
+        (lambda x, mask: cut_keys(x, mask[:, None, None]), "float32"),
+        (lambda x, mask: ops.sum(cut_keys(x, mask), 1), "float32"),
+    ],
+    ids=["numbers", "bools", "four axes", "pooled"],
+)
+def test_padding_of_one_sentence_is_not_cut_in_silence(call, kind, sentence):
+    x, mask = draw(7, T, D), real(sentence, batch=7).astype(kind)
+    maps, why = read(attention_like(call), x, mask)
+    assert not maps and "some: " in why
+
+
+@pytest.mark.parametrize("sentences", [(0,), (B - 1,), range(B)])
+def test_padding_of_zeros_is_not_cut_in_silence(sentences):
+    x = X * real(*sentences)[..., None]
+    call = attention_like(lambda x: cut_keys(x, is_some(x), 1))
+    maps, why = read(call, x)
+    assert not maps and "some: " in why
+    # A value of 0 counts for nothing, but its key took weight.
+    maps, _ = read(
+        attention_like(lambda x: ops.matmul(ops.softmax(scores(x)), x)), x
+    )
+    expected = softmax(to_numpy(scores(x)))
+    np.testing.assert_allclose(maps["some"][:, 0], expected, atol=1e-5)
+
+
+class TwoCalls(keras.Model):
+    """The second call has padding, the first has none."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = attention_like(cut_keys)
+
+    def call(self, x, mask):
+        return self.inner(x, ops.ones_like(mask)) + self.inner(x, mask)
+
+
+def test_each_call_is_asked_with_its_own_mask():
+    maps, why = read(TwoCalls(), X, real(1))
+    assert list(maps) == ["some"] and "some of its calls" in why
+    expected = softmax(to_numpy(scores(X)))
+    np.testing.assert_allclose(maps["some"][:, 0], expected, atol=1e-5)
+
+
+def cut_queries(x, mask, value):
+    return ops.matmul(ops.softmax(scores(x)) * mask[..., None], value)
+
+
+@pytest.mark.parametrize("sentences", [(0,), (B - 1,), range(B)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        cut_queries,
+        lambda x, mask, value: x + cut_queries(x, mask, value),
+        lambda x, mask, value: cut_queries(x, is_some(x), value),
+        lambda x, mask, value: (
+            ops.matmul(ops.softmax(scores(x)), value) * mask[..., None]
+        ),
+    ],
+    ids=["weights", "beside a residual", "zeros", "sums"],
+)
+def test_a_row_that_counts_for_nothing_is_empty(call, sentences):
+    mask = real(*sentences)
+    x = X * mask[..., None]
+    maps, why = read(attention_like(call), x, mask, X)
+    expected = softmax(to_numpy(scores(x))) * mask[..., None]
+    assert "some" in maps, why
+    np.testing.assert_allclose(maps["some"][:, 0], expected, atol=1e-5)
+
+
+def test_a_row_that_the_layer_gives_is_shown():
+    def with_weights(x, mask):
+        weights = ops.softmax(scores(x))
+        return ops.matmul(weights, x) * mask[..., None], weights
+
+    maps, _ = read(attention_like(with_weights), X, real(1))
+    expected = softmax(to_numpy(scores(X)))
+    np.testing.assert_allclose(maps["some"][:, 0], expected, atol=1e-5)
+
+
+def test_the_gradient_of_an_empty_row_is_zero():
+    mask = real(1)
+    _, maps, gradients = get_attention_gradients(
+        attention_like(cut_queries),
+        X,
+        mask,
+        X,
+        chosen_output=lambda y: ops.sum(y, (1, 2)),
+    )
+    np.testing.assert_array_equal(maps["some"][1, :, 3:], 0)
+    expected = (X.sum(-1)[:, None] * mask[..., None])[:, None]
+    np.testing.assert_allclose(gradients["some"], expected, atol=1e-5)
 
 
 def test_pooling_of_each_feature_has_no_queries():
@@ -604,3 +819,45 @@ def test_weights_of_both_signs_are_no_shares_in_a_grid_either():
     weights = np.array([[[0.7, -0.2], [0.4, 0.3]]])
     assert plot_attention_grid(weights).get_suptitle() == ""
     plt.close("all")
+
+
+def test_weights_of_another_path_than_the_outputs_are_not_shown():
+    """As in a nightly of Keras, whose fused path alone was causal."""
+
+    class TwoPaths(keras.layers.MultiHeadAttention):
+        def _compute_attention(
+            self,
+            query,
+            key,
+            value,
+            attention_mask=None,
+            training=None,
+            return_attention_scores=False,
+        ):
+            output, weights = super()._compute_attention(
+                query,
+                key,
+                value,
+                attention_mask,
+                training,
+                return_attention_scores,
+            )
+            return (2 * output if weights is None else output), weights
+
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    layer = TwoPaths(2, 4, name="attention")
+    layer(x, x)
+    if (
+        layer._compute_attention(*[np.ones((1, 2, 2, 4), "float32")] * 3)[1]
+        is not None
+    ):
+        pytest.skip("this Keras has no fused operation on this machine")
+    with pytest.raises(ValueError, match="give different outputs"):
+        get_attention_weights(layer, x, x)
+
+
+def test_infinity_is_not_shown_as_a_cell_that_may_not_be_seen():
+    weights = np.array([[[0.5, np.inf]]])
+    for show in (plot_attention_grid, view_attention):
+        with pytest.raises(ValueError, match="finite"):
+            show(weights)

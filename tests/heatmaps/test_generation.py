@@ -1,0 +1,286 @@
+"""The steps of a generation are one map, and it is the true one.
+
+What a model looked at while it wrote equals what it looks at when it reads
+the whole text at once.
+"""
+
+from d2l_attention import (
+    BahdanauSeq2Seq,
+    BeamDecoder,
+    GreedyDecoder,
+    LanguageModel,
+    Transformer,
+)
+from d2l_attention.heatmaps import (
+    animate_attention,
+    attention_entropy,
+    get_attention_weights,
+    plot_attention_grid,
+    view_attention,
+)
+import keras
+from keras import ops
+import numpy as np
+import pytest
+
+START, END, MOST = 1, 2, 5
+PROMPT = np.array([[3, 4, 5, 0], [5, 6, 8, 9]])
+LOWER = np.tri(9, dtype=bool)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    keras.utils.set_random_seed(0)
+
+
+def greedy(model):
+    """A decoder whose model never ends by itself."""
+    return GreedyDecoder(model, START, model_end(model), MOST)
+
+
+def model_end(model):
+    return 11  # an id that no greedy choice of these seeds takes
+
+
+def test_a_prompt_and_its_continuation_are_one_map():
+    model = LanguageModel(
+        12, dim=8, num_layers=2, num_heads=2, max_length=32, name="lm"
+    )
+    ids, maps = get_attention_weights(greedy(model), PROMPT)
+    assert list(maps) == [f"lm/block_{i}/self_attention" for i in range(2)]
+    for sample, length in enumerate((3, 4)):
+        written = [START, *ops.convert_to_numpy(ids)[sample][:-1]]
+        text = np.array([[*PROMPT[sample][:length], *written]])
+        _, whole = model(text, return_attention_scores=True)
+        size = length + MOST
+        for (path, joined), (name, weights) in zip(
+            maps.items(), whole.items(), strict=True
+        ):
+            assert path == f"lm/{name}"
+            own = joined[sample]
+            expected = np.where(LOWER[:size, :size], weights[0], np.nan)
+            np.testing.assert_allclose(
+                own[:, :size, :size], expected, atol=1e-6
+            )
+            assert (
+                np.isnan(own[:, size:]).all() & np.isnan(own[..., size:]).all()
+            )
+
+
+def test_padding_after_a_short_prompt_has_no_row():
+    model = LanguageModel(12, dim=8, num_layers=1, num_heads=2, name="lm")
+    decoder = GreedyDecoder(model, START, 11, max_length=2)
+    prompts = np.array([[3, 0, 0, 0, 0], [5, 6, 8, 9, 7]])
+    _, maps = get_attention_weights(decoder, prompts)
+    [joined] = maps.values()
+    read = ~np.isnan(joined).all(-1)[:, 0]
+    assert read.sum(-1).tolist() == [3, 7]
+
+
+def test_a_translation_has_a_row_for_each_token_it_wrote():
+    model = Transformer(
+        12, 12, dim=8, num_layers=2, num_heads=2, name="transformer"
+    )
+    ids, maps = get_attention_weights(greedy(model), PROMPT)
+    target = np.insert(ops.convert_to_numpy(ids)[:, :-1], 0, START, axis=1)
+    inputs = {"source": PROMPT, "target": target}
+    _, whole = model(inputs, return_attention_scores=True)
+    assert len(maps) == len(whole) == 6
+    for name, weights in whole.items():
+        joined = maps[f"transformer/{name}"]
+        if "decoder" in name and "self" in name:
+            weights = np.where(LOWER[:MOST, :MOST], weights, np.nan)
+        np.testing.assert_allclose(joined, weights, atol=1e-6)
+
+
+def test_a_recurrent_decoder_is_read_step_by_step():
+    model = BahdanauSeq2Seq(12, 12, dim=8, num_layers=1)
+    ids, maps = get_attention_weights(greedy(model), PROMPT)
+    target = np.insert(ops.convert_to_numpy(ids)[:, :-1], 0, START, axis=1)
+    inputs = {"source": PROMPT, "target": target}
+    _, whole = model(inputs, return_attention_scores=True)
+    [joined] = maps.values()
+    np.testing.assert_allclose(joined, whole["decoder/attention"], atol=1e-6)
+
+
+class AttentionWithCache(keras.layers.Layer):
+    """Attention as a reader writes it, with a cache that grows."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.qkv = keras.layers.Dense(24)
+
+    def call(self, x, cache=None):
+        shape = (ops.shape(x)[0], ops.shape(x)[1], 2, 4)
+        q, k, v = (
+            ops.reshape(part, shape) for part in ops.split(self.qkv(x), 3, -1)
+        )
+        if cache is not None:
+            k = ops.concatenate([cache[0], k], axis=1)
+            v = ops.concatenate([cache[1], v], axis=1)
+        t, s = q.shape[1], k.shape[1]
+        scores = ops.einsum("bthk,bshk->bhts", q, k) / 2.0
+        seen = ops.arange(s) <= ops.arange(t)[:, None] + s - t
+        weights = ops.softmax(ops.where(seen, scores, -1e9))
+        output = ops.einsum("bhts,bshk->bthk", weights, v)
+        return ops.reshape(output, (*shape[:2], 8)), (k, v)
+
+
+class OfKeras(keras.layers.Layer):
+    """The same with Keras's layer, which reads all again at each step."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = keras.layers.MultiHeadAttention(2, 4)
+
+    def call(self, x, cache=None):
+        if cache is not None:
+            x = ops.concatenate([cache, x], axis=1)
+        return self.attention(x, x, use_causal_mask=True), x
+
+
+class Writer(keras.Model):
+    def __init__(self, layers, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = keras.layers.Embedding(12, 8)
+        self.attention = layers
+        self.head = keras.layers.Dense(12)
+
+    def call(self, ids, caches=None):
+        x, new = self.embedding(ids), []
+        for i, attention in enumerate(self.attention):
+            change, cache = attention(x, caches[i] if caches else None)
+            x = x + change[:, -x.shape[1] :]
+            new.append(cache)
+        return self.head(x), new
+
+
+def write(model, ids):
+    """A loop as a reader writes it."""
+    new, caches = ids, None
+    for _ in range(MOST):
+        logits, caches = model(new, caches)
+        new = ops.argmax(logits[:, -1:], axis=-1)
+        ids = ops.concatenate([ids, new], axis=1)
+    return ids
+
+
+@pytest.mark.parametrize("kind", [OfKeras, AttentionWithCache])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_loop_of_ones_own_is_joined(kind, shared):
+    layer = kind(name="attention_0")
+    others = [layer] if shared else [kind(name="attention_1")]
+    model = Writer([layer, *others])
+    prompt = PROMPT[1:, :3]
+    model(prompt)
+    ids, maps = get_attention_weights(
+        model, prompt, run=lambda ids: write(model, ids)
+    )
+    (_, _), whole = get_attention_weights(model, np.array(ids)[:, :-1])
+    assert list(maps) == list(whole) and len(maps) == 2
+    for path, weights in whole.items():
+        size = weights.shape[-1]
+        expected = np.where(LOWER[:size, :size], weights, np.nan)
+        np.testing.assert_allclose(maps[path], expected, atol=1e-6)
+
+
+class Reader(keras.Model):
+    """Pools a memory by one query at a time, as a recurrent decoder does."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = keras.layers.AdditiveAttention(name="attention")
+
+    def call(self, query, memory):
+        return self.attention([query, memory])
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_queries_to_one_memory_are_rows_and_to_several_are_maps(same):
+    rng = np.random.default_rng(0)
+    memories = rng.normal(size=(3, 2, 5, 8)).astype("float32")
+    queries = rng.normal(size=(3, 2, 1, 8)).astype("float32")
+    model = Reader()
+    model(queries[0], memories[0])
+
+    def read(queries):
+        return [
+            model(query, memory.copy())
+            for query, memory in zip(
+                queries, memories[[0, 0, 0]] if same else memories, strict=True
+            )
+        ]
+
+    _, maps = get_attention_weights(model, list(queries), run=read)
+    if not same:
+        assert list(maps) == ["attention", "attention#2", "attention#3"]
+        return
+    for i, query in enumerate(queries):
+        _, one = get_attention_weights(model, query, memories[0])
+        np.testing.assert_allclose(
+            maps["attention"][:, :, i : i + 1], one["attention"], atol=1e-6
+        )
+
+
+def test_what_is_no_generation_is_not_joined():
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
+
+    class Twice(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.attention = layer
+
+        def call(self, pairs):
+            return [
+                self.attention(a, b, use_causal_mask=a is b) for a, b in pairs
+            ]
+
+    x, other = ops.convert_to_tensor(x), ops.convert_to_tensor(x[::-1] ** 2)
+    query, short = x[:, :1], x[:, :4]
+    for pairs in (
+        [(query, x), (query, other)],  # pooling of two sentences
+        [(x, x), (other, other)],  # two causal sentences of one length
+        [(short, short), (other, other)],  # of two lengths
+        [(x, x), (query, x)],  # a sentence, and one query to it
+    ):
+        _, maps = get_attention_weights(Twice(), pairs)
+        assert list(maps) == ["attention", "attention#2"]
+
+
+def test_beams_change_their_order_and_are_not_joined():
+    model = LanguageModel(
+        12, dim=8, num_layers=1, num_heads=2, max_length=32, name="lm"
+    )
+    decoder = BeamDecoder(model, START, END, MOST, width=3)
+    _, maps = get_attention_weights(decoder, PROMPT)
+    assert {len(w) for path, w in maps.items() if "#" in path} == {6}
+    with pytest.raises(ValueError, match="window"):
+        plot_attention_grid(maps)
+
+
+def test_each_picture_takes_a_joined_map():
+    model = LanguageModel(
+        12, dim=8, num_layers=1, num_heads=2, max_length=32, name="lm"
+    )
+    _, maps = get_attention_weights(greedy(model), PROMPT)
+    [joined] = maps.values()
+    tokens = [f"token {i}" for i in range(9)]
+    figure = plot_attention_grid(
+        maps, query_tokens=tokens, key_tokens=tokens, sample=1
+    )
+    hidden = figure.axes[0].images[0].get_array().mask
+    assert np.array_equal(hidden, ~LOWER)
+    animation = animate_attention(joined[1, 0], query_tokens=tokens)
+    assert animation._save_count == 9
+    page = view_attention(maps, query_tokens=tokens, key_tokens=tokens)
+    assert "token 8" in page.to_html()
+    entropy = attention_entropy(joined)
+    assert np.isnan(entropy[0, :, 8]).all() and np.isfinite(entropy[1]).all()
+
+
+def test_run_needs_a_model_that_has_layers():
+    with pytest.raises(ValueError, match="Call it once before"):
+        get_attention_weights(Writer([AttentionWithCache()]), PROMPT, run=print)
+    with pytest.raises(TypeError, match="run="):
+        get_attention_weights(write, PROMPT)
