@@ -6,7 +6,7 @@ import inspect
 from typing import NamedTuple
 
 import keras
-from keras import ops
+from keras import ops, tree
 import numpy as np
 
 
@@ -97,58 +97,75 @@ _WEIGHTLESS = (
 _MOST_KEYS = 1024  # of identity values, `(S, S)` for each head
 
 
-def weights_by_identity(layer, call, args, kwargs):
+def weights_by_identity(layer, run_again, put_back, output):
     """The weights `(B, H, T, S)` of a layer that forms none; or why not.
 
     Attention with the identity matrix for its values returns its weights. The
     layer runs again, with a stand-in between its `project_value` and its
-    `join_heads`. What comes back are weights if, times the true values, they
-    give the true heads.
+    `join_heads`. What comes back are weights if, times random values, they
+    give the heads of these. The true values might be too small to tell.
+
+    `run_again` runs the layer that gave `output`, and `put_back` undoes what
+    this changes in it, so that all runs start alike.
     """
     project, join = layer.project_value, layer.join_heads
     seen = {}
 
-    def run(projected):
+    def run(values):
+        def project_value(value):
+            projected = project(value)
+            seen.setdefault("values", projected)
+            return values(projected)
+
         def join_heads(heads):
             seen["heads"] = heads
             # Those of identity values do not fit what comes after.
             return join(seen.setdefault("true heads", heads))
 
         with contextlib.ExitStack() as stack:
-            put(stack, layer, "project_value", projected)
+            stack.callback(put_back)  # after the stand-ins are gone
+            put(stack, layer, "project_value", project_value)
             put(stack, layer, "join_heads", join_heads)
-            call(*args, **kwargs)
+            return run_again()
+
+    def heads_of(values):
+        run(lambda projected: ops.cast(values, projected.dtype))
         return np.asarray(ops.convert_to_numpy(seen["heads"]), "float32")
 
-    def true_values(value):
-        seen["value"] = project(value)
-        return seen["value"]
-
-    def identity(value):
-        batch, s, heads, _ = seen["value"].shape
-        ones = ops.eye(s, dtype=seen["value"].dtype)[None, :, None]
-        return ops.broadcast_to(ones, (batch, s, heads, s))
-
-    heads = run(true_values)  # (B, T, H, V)
-    s = seen["value"].shape[1]
+    again = run(lambda projected: projected)
+    if not {"values", "heads"} <= seen.keys():
+        return "it did not call `project_value` and `join_heads`"
+    if not all(map(_is_like, tree.flatten(again), tree.flatten(output))):
+        return "it gives another output when it runs again, as with noise"
+    batch, s, heads, _ = shape = seen["values"].shape
     if s > _MOST_KEYS:
-        return f"it has {s} keys; up to {_MOST_KEYS} can be read by identity"
+        return (
+            f"it has {s} keys; up to {_MOST_KEYS} can be read by identity; "
+            "shorten the input, or use a layer that forms weights"
+        )
+    identity = np.broadcast_to(np.eye(s)[:, None], (batch, s, heads, s))
+    random = np.random.default_rng(0).normal(size=shape)
     try:
-        weights = run(identity)  # (B, T, H, S)
+        weights = heads_of(identity)  # (B, T, H, S)
+        found = heads_of(random)  # (B, T, H, V)
     except Exception:  # the layer's own, about values that do not fit
         return "it does not run with identity values"
-    value = ops.convert_to_numpy(_for_each_head(seen["value"], heads))
-    again = np.einsum("bths,bshv->bthv", weights, value.astype("float32"))
-    if not np.allclose(
-        again, heads, rtol=1e-2, atol=1e-2 * np.abs(heads).max()
-    ):
+    # Values of fewer heads than the queries are those of several.
+    random = np.repeat(random, found.shape[2] // heads, axis=2)
+    expected = np.einsum("bths,bshv->bthv", weights, random)
+    if not _is_like(found, expected, axis=(1, 3)):
         return "its output is not a weighted sum of its values"
     return weights.transpose(0, 2, 1, 3)
 
 
-def _for_each_head(value, heads):
-    """Values of fewer heads than the queries, repeated."""
-    return ops.repeat(value, heads.shape[2] // value.shape[2], axis=2)
+def _is_like(found, expected, axis=None):
+    """Whether no number is off by 1 % of the largest along the axes."""
+    found, expected = (
+        np.asarray(ops.convert_to_numpy(x), "float32")
+        for x in (found, expected)
+    )
+    largest = np.abs(expected).max(axis, keepdims=True, initial=0)
+    return (np.abs(found - expected) <= 0.01 * largest).all()
 
 
 def on_the_path(adapter, change):
@@ -185,10 +202,15 @@ def _by_scores(layer, record):
                     record(_DISAGREE)
                     return result
                 weights = _even_where_empty(weights)
-            record(_join_axes(weights, axes))
+            record(_join_axes(weights, axes), _key_of(args, kwargs))
         return result
 
     return [(layer, "_compute_attention", compute)]
+
+
+def _key_of(args, kwargs):
+    """The second of query, key and value."""
+    return args[1] if args[1:] else kwargs.get("key")
 
 
 def _by_scores_alone(layer, record):
@@ -277,7 +299,7 @@ def _by_attend(layer, record):
 
     def attend(*args, **kwargs):
         output, weights = original(*args, **kwargs)
-        record(weights)
+        record(weights, _key_of(args, kwargs))
         return output, weights
 
     return [(layer, "attend", attend)]

@@ -20,7 +20,7 @@ from d2l_attention.heatmaps.adapters import (
     put,
     weights_by_identity,
 )
-from d2l_attention.heatmaps.generation import join_steps
+from d2l_attention.heatmaps.generation import Links, join_steps
 from d2l_attention.heatmaps.guesses import masks, true_place, without_rows
 from d2l_attention.heatmaps.selection import fits, select_layers
 from d2l_attention.heatmaps.softmaxes import (
@@ -129,11 +129,14 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
     own is called once more with `return_attention_scores`, if it has that.
 
     While a model generates, it calls its layers once a token. These calls are
-    joined: row t of the map `(B, H, T, S)` is what the t-th token looked at.
-    A decoder, such as `GreedyDecoder`, is called as any model. Another way to
-    generate, such as keras-hub's `generate` or a loop of your own, is given
-    by `run`, and must run eagerly. Several hypotheses for an input (beams)
-    change their order from step to step, so their calls are not joined.
+    joined: row t of the map `(B, H, T, S)` is what the t-th token looked at
+    when it was read. A decoder that takes the steps of a model with `start`
+    and `step`, as `GreedyDecoder` does, is called as any model. Another way
+    to generate, such as keras-hub's `generate` or a loop of your own, is
+    given by `run`, and must run eagerly. Calls are joined if each goes on
+    with the keys of the one before. Those of beams, which change their order,
+    or of several texts, do not: a warning names them, and each has its own
+    map. Sentences that have ended have rows until the last one ends.
 
     Weights are those before dropout. A layer of this package that forms none,
     such as `FlashAttention`, is read if `layers` names it: it is run again
@@ -205,7 +208,9 @@ def _capture(model, args, kwargs, layers, call=None):
         )
     elif warning:
         warning = f"There are no weights of{warning}"
-    return outputs, maps, warning
+    if run.notes:
+        warning += f"\nNot joined:{''.join(run.notes)}"
+    return outputs, maps, warning.lstrip()
 
 
 def _num_samples(args, kwargs):
@@ -313,9 +318,12 @@ class _Guess(NamedTuple):
 
 
 class _Traces:
-    """What runs of layers change in them, to be put back."""
+    """What runs of layers change in them, to be put back.
 
-    def __init__(self, layers, guesses):
+    Attributes are kept of `layers`, variables of those that are to run.
+    """
+
+    def __init__(self, layers, to_run):
         self._attributes = [(layer, dict(vars(layer))) for layer in layers]
         self._lengths = [
             (value, len(value))
@@ -324,9 +332,7 @@ class _Traces:
             if isinstance(value, list)
         ]
         variables = {
-            id(v): v
-            for guess in guesses
-            for v in guess.frame.layer.non_trainable_variables
+            id(v): v for layer in to_run for v in layer.non_trainable_variables
         }
         self._variables = [
             (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
@@ -375,9 +381,13 @@ class Run:
         self._probe = None  # while a layer runs again: how weights change
         self._num_heard = 0
         self._num_steps = 0  # of a model that writes token by token
+        self._in_step = False
         self._before_steps = []  # weights of its start
-        self._sequences = {}  # path → what its first call was given
-        self._unsteady = set()  # paths that were given others later
+        self._state = None  # what it returned at last
+        self._is_broken = False  # whether a step did not go on with that
+        self._num_model_calls = 0
+        self._links = {}  # path → those between its calls
+        self.notes = []  # what there is to say of calls that are not joined
         self._thread = threading.get_ident()
 
     @contextlib.contextmanager
@@ -391,6 +401,7 @@ class Run:
             for path, layer in self._layers.items():
                 put(stack, layer, "call", self._watched_call(path, layer))
                 if all(callable(getattr(layer, n, None)) for n in _PROTOCOL):
+                    put(stack, layer, "start", self._watched_start(layer))
                     put(stack, layer, "step", self._watched_step(layer))
                 adapter = self._adapters.get(path)
                 if path in self._chosen and callable(adapter):
@@ -416,12 +427,8 @@ class Run:
             before[path] += any(weights is w for w in self._before_steps)
             calls.setdefault(path, []).append(array)
             order.append(path)
-        if all(
-            isinstance(w, np.ndarray) for maps in calls.values() for w in maps
-        ):
-            steady = self._steady() if is_generation else set()
-            is_decoder = self._num_steps > 1
-            calls = join_steps(calls, before, num_samples, is_decoder, steady)
+        if is_generation or self._num_steps:
+            calls |= self._joined(calls, before, num_samples)
         maps, seen = {}, Counter()
         for path in order:
             seen[path] += 1
@@ -429,6 +436,32 @@ class Run:
                 again = f"#{seen[path]}" if seen[path] > 1 else ""
                 maps[path + again] = calls[path][seen[path] - 1]
         return maps
+
+    def _joined(self, calls, before, num_samples):
+        """The maps that are joined, and a note of those that are not."""
+        several = {
+            path: maps
+            for path, maps in calls.items()
+            if len(maps) > 1 and all(isinstance(w, np.ndarray) for w in maps)
+        }
+        joined = {}
+        if not self._is_broken:
+            fit = {
+                path: maps
+                for path, maps in several.items()
+                if num_samples in (None, len(maps[0]))
+            }
+            links = {p: getattr(self._links.get(p), "made", []) for p in fit}
+            joined = join_steps(
+                fit, links, before, self._num_steps, self._num_model_calls
+            )
+        for path in several.keys() - joined.keys():
+            self.notes.append(
+                f"\n  {path}: its {len(several[path])} calls do not go on with "
+                "one another's keys, as where several beams or texts are "
+                f"written, so each has a map of its own, {path}#2 and so on"
+            )
+        return joined
 
     def skipped(self):
         """Dict of path to the reason why there are no weights."""
@@ -444,6 +477,7 @@ class Run:
             if self._probe is not None and isinstance(layer, _DROPPING):
                 return args[0] if args else kwargs["inputs"]
             self._called.add(path)
+            self._num_model_calls += layer is self._model
             num_heard = self._num_heard
             made = len(self.records), len(self._skips)
             frame = _Frame(path, layer, (args, kwargs), [], *made, set(), [])
@@ -472,31 +506,48 @@ class Run:
         original = layer.step
 
         @functools.wraps(original)
-        def step(*args, **kwargs):
+        def step(token, state, *args, **kwargs):
+            if self._in_step:  # a part that has steps, too
+                return original(token, state, *args, **kwargs)
             if not self._num_steps:
                 self._before_steps = [weights for _, weights in self.records]
             self._num_steps += 1
-            return original(*args, **kwargs)
+            if not _are_equal(state, self._state):
+                self._is_broken = True  # beams in another order, say
+            self._in_step = True
+            try:
+                result = original(token, state, *args, **kwargs)
+            finally:
+                self._in_step = False
+            self._state = result[1]
+            return result
 
         return step
 
-    def _note_sequences(self, frame):
-        """Whether a layer has the same sequences, its keys, in each call."""
-        sequences = [
-            x
-            for x in tree.flatten(frame.inputs)
-            if len(getattr(x, "shape", ())) == 3 and x.shape[1] != 1
-        ]
-        first = self._sequences.setdefault(frame.path, sequences)
-        if len(first) != len(sequences) or any(
-            a is not b and not np.array_equal(_array(a), _array(b))
-            for a, b in zip(first, sequences, strict=True)
-        ):
-            self._unsteady.add(frame.path)
+    def _watched_start(self, layer):
+        original = layer.start
 
-    def _steady(self):
-        some = {path for path, given in self._sequences.items() if given}
-        return some - self._unsteady
+        @functools.wraps(original)
+        def start(*args, **kwargs):
+            state = original(*args, **kwargs)
+            if not self._in_step:
+                self._state = state
+            return state
+
+        return start
+
+    def _note_call(self, frame, output):
+        """How a call goes on with those before, if its keys are not known."""
+        tensors = [
+            [
+                array
+                for x in tree.flatten(nest)
+                if len(getattr(x, "shape", ())) > 2
+                and (array := _array(x)) is not None
+            ]
+            for nest in (frame.inputs, output)
+        ]
+        self._links.setdefault(frame.path, Links()).note_call(*tensors)
 
     def _hear(self, weights):
         """A softmax: whose is it, and shall it be changed?"""
@@ -538,8 +589,6 @@ class Run:
         """A call returns: what were its softmaxes?"""
         path, layer, inputs, softmaxes = frame[:4]
         adapter = self._adapters.get(path)
-        if path in self._chosen:
-            self._note_sequences(frame)
         if adapter is None:
             if self._wanted is None and may_hold_attention(layer):
                 if any(
@@ -569,6 +618,8 @@ class Run:
             or not (strict or runs_over_features(weights, inputs, is_guess))
         ]
         reasons = [self._read(frame, call, output, i) for i in found]
+        if reasons.count(None) == 1:
+            self._note_call(frame, output)
         if reasons and None not in reasons:
             self._skip(path, reasons[0])
         if found or self._skips[frame.num_skips :]:
@@ -582,14 +633,19 @@ class Run:
         args, kwargs = frame.inputs
         if any(_array(x) is None for x in tree.flatten(output)):
             return self._skip(frame.path, _REASONS["identity"])
+        run_again = functools.partial(call, *args, **kwargs)
+        traces = _Traces(self._layers.values(), [frame.layer])
         self._running.append(frame)  # which hears what its layers within say
         self._probe = lambda of, weights: None
         try:
-            weights = weights_by_identity(frame.layer, call, args, kwargs)
+            weights = weights_by_identity(
+                frame.layer, run_again, traces.remove, output
+            )
         finally:
             self._probe = None
             self._running.pop()
         self._record(frame.path, weights)
+        self._note_call(frame, output)
 
     def _read(self, frame, call, output, i):
         """Record a softmax as a map; or return why not."""
@@ -626,7 +682,8 @@ class Run:
         """Test each guess after the model has run, and leave no trace."""
         if not self._guesses:
             return
-        traces = _Traces(self._layers.values(), self._guesses)
+        to_run = [guess.frame.layer for guess in self._guesses]
+        traces = _Traces(self._layers.values(), to_run)
         try:
             truths = {}  # of a kind that is read, or of a layer → the reading
             for guess in self._guesses:
@@ -778,8 +835,11 @@ class Run:
         self.changed.append((path, weights))
         return weights
 
-    def _record(self, path, weights):
-        """Note weights; a sentence in their place says why there are none."""
+    def _record(self, path, weights, keys=None):
+        """Note weights; a sentence in their place says why there are none.
+
+        `keys` `(B, S, …)` tell whether a call goes on with one before.
+        """
         if self._is_elsewhere():
             return
         if isinstance(weights, str):
@@ -787,6 +847,10 @@ class Run:
         if len(weights.shape) == 3:
             weights = ops.expand_dims(weights, 1)  # one head
         self.records.append((path, weights))
+        if keys is not None and self._probe is None:
+            arrays = _array(weights), _array(keys)
+            if arrays[0] is not None and arrays[1] is not None:
+                self._links.setdefault(path, Links()).note(*arrays)
 
     def _skip(self, path, reason):
         self._skips.append((path, reason))
@@ -842,7 +906,8 @@ def _parts_of(layer):
 
 
 _REASONS = {
-    "fused": "no softmax of Keras over keys was seen in it",
+    "fused": "no softmax of Keras over keys was seen in it; use "
+    "`keras.ops.softmax`",
     "features": "its softmax does not run over positions of its inputs",
     "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "
     "it runs over blocks of positions, or over no positions at all",
@@ -851,9 +916,10 @@ _REASONS = {
     "graph": "its softmax must be guessed, which only an eager call can check",
     "identity": "it forms no weights, and only an eager call can be run again "
     "with identity values",
-    "loop": "it ran inside a loop of the graph, which its weights cannot "
-    "leave; a model with `return_attention_scores` can be asked for them, and "
-    "`compile(run_eagerly=True)` lets keras-hub's `generate` run without one",
+    "loop": "it ran in a graph, or in a loop of one, which its weights cannot "
+    "leave: call the model eagerly, for instance after "
+    "`compile(run_eagerly=True)`; a model with `return_attention_scores` can "
+    "be asked for them",
     "unseen": "it was not called, or a compiled function ran it unseen; "
     "`tf.config.run_functions_eagerly(True)` lets it be seen",
     "training": "it ran inside a loop, and asking its model once more would "
@@ -874,6 +940,15 @@ def _hold_compiled(layers):
 
 
 _OF_TRAINING = "train_function", "test_function", "predict_function"
+
+
+def _are_equal(state, before):
+    """Whether two nests of tensors are the same, or hold the same numbers."""
+    pairs = [tree.flatten(nest) for nest in (state, before)]
+    return len(pairs[0]) == len(pairs[1]) and all(
+        a is b or np.array_equal(_array(a), _array(b))
+        for a, b in zip(*pairs, strict=True)
+    )
 
 
 def _is_given(weights, output, alone=False):

@@ -9,6 +9,7 @@ import re
 import unicodedata
 import warnings
 
+from d2l_attention.heatmaps.selection import UNREAD
 import matplotlib
 from matplotlib import font_manager
 from matplotlib.font_manager import FontProperties
@@ -17,21 +18,23 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 
-def label_axis(axis, tokens, size, name, max_ticks):
+def label_axis(axis, tokens, size, name, max_ticks, longest=50):
     """Label `size` cells with `tokens`, or with numbers if it is None.
 
-    At most `max_ticks` labels are drawn. None is read as mathematics.
+    At most `max_ticks` labels are drawn, of at most `longest` signs. None is
+    read as mathematics.
     """
     if tokens is None:
         locator = axis.get_major_locator()
         if isinstance(locator, MaxNLocator):  # keep ticks that were set
-            locator.set_params(integer=True)
+            locator.set_params(integer=True, min_n_ticks=1)
         return
-    tokens = [_short(token) for token in readable_tokens(tokens)]
+    tokens = [_short(token, longest) for token in readable_tokens(tokens)]
     if len(tokens) != size:
         raise ValueError(
             f"There must be one {name} token for each of {size} rows or "
             f"columns. Received: {len(tokens)} tokens."
+            + (UNREAD if len(tokens) == size + 1 else "")
         )
     every = -(-size // max_ticks)
     positions = range(0, size, every)

@@ -57,8 +57,9 @@ def check_attention_masks(
 
     Raises:
         TypeError: If `maps` is not a mapping.
-        ValueError: If a mask does not fit its layer, or is for a path that
-            is not there.
+        ValueError: If no argument says where a row may not attend, a mask
+            does not fit its layer or is for a path that is not there, or
+            `window` is not a pair.
 
     Example:
         >>> off_by_one = np.array([[[[0.0, 0.0, 1.0]] * 3]])
@@ -72,6 +73,12 @@ def check_attention_masks(
         raise TypeError(
             "`maps` must be a mapping of layer path to weights, as "
             f"`get_attention_weights` gives. Received: {type(maps).__name__}."
+        )
+    if key_mask is None and window is None and not use_causal_mask:
+        raise ValueError(
+            "There is nothing to check. Name what the model promises: "
+            "`key_mask=` where there is padding, `use_causal_mask=True`, or "
+            "`window=(before, after)`."
         )
     options = {
         "key_mask": key_mask,
@@ -112,6 +119,11 @@ def _forbidden(path, weights, key_mask, query_mask, use_causal_mask, window):
     if use_causal_mask:
         forbidden["the future"] = (offsets > 0)[None]
     if window is not None:
+        if np.shape(window) != (2,):
+            raise ValueError(
+                "`window` must be a pair (before, after), how far back and "
+                f"ahead a row may attend. Received: {window!r}."
+            )
         before, after = window
         outside = (offsets < -before) | (offsets > after)
         forbidden["keys outside its window"] = outside[None]

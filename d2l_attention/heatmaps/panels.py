@@ -33,6 +33,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 _MOST_PANELS = 256  # of a grid; more take minutes to draw
+_LONGEST_TOKEN = 16  # signs; a longer one would shrink the panels
 
 
 def plot_attention_grid(
@@ -69,7 +70,8 @@ def plot_attention_grid(
         tokens: Dict of layer path, or of a pattern like
             `"multi_head_attention*"`, to a pair of lists (query tokens, key
             tokens), for layers with tokens of their own. Other layers take
-            `query_tokens` and `key_tokens`.
+            `query_tokens` and `key_tokens`. More than 16 signs of a token are
+            cut off.
         layers: A list of paths of a mapping, or a pattern like
             `"decoder/*/cross_attention"`. All layers by default.
         heads: List of int; all heads by default.
@@ -152,7 +154,8 @@ def animate_attention(
 
     Args:
         frames: Float array `(frames, T, S)`, one heatmap for each frame; or
-            `(T, S)`, shown row by row, as a decoder writes its tokens; or a
+            `(T, S)`, shown row by row, as a decoder writes its tokens, or
+            reads them, where no row sees a later column; or a
             list of mappings of layer path to an array `(H, T, S)` or
             `(B, H, T, S)`, as `AttentionRecorder.frames`, each shown as a
             grid of all layers and heads.
@@ -170,21 +173,34 @@ def animate_attention(
         The `matplotlib.animation.FuncAnimation`.
 
     Raises:
+        TypeError: If `frames` is a mapping, not a list of them.
         ValueError: If `frames` does not have two or three axes, its mappings
-            differ in layers or shapes, or the number of titles is not the
-            number of frames.
+            differ in layers or shapes, the tokens do not fit, or the number of
+            titles is not the number of frames.
     """
+    if hasattr(frames, "items"):
+        raise TypeError(
+            "`frames` must be an array or a list of mappings. To see one map "
+            "row by row, choose it: `maps[path][0, head]`. Received: a mapping "
+            f"of {list(frames)}."
+        )
     tokens = {"query_tokens": query_tokens, "key_tokens": key_tokens}
     start = _start_grid
     if not (len(frames) and all(hasattr(frame, "items") for frame in frames)):
         start = _start_map
         frames = np.asarray(frames, "float64")
+        if frames.ndim == 4:
+            raise ValueError(
+                "`frames` must have two or three axes: choose one map, such as "
+                f"`maps[path][0, head]`. Received: shape {frames.shape}."
+            )
         if frames.ndim == 2:
+            names = () if query_tokens is None else query_tokens
+            if titles is None and len(names) == len(frames):
+                verb = "reads" if _is_causal(frames) else "writes"
+                titles = [f"{verb} {name}" for name in readable_tokens(names)]
             written = np.tri(len(frames), dtype=bool)[..., None]
             frames = np.where(written, frames, np.nan)
-            if titles is None and query_tokens is not None:
-                written = readable_tokens(query_tokens)
-                titles = [f"writes {token}" for token in written]
         frames = to_numpy(frames, "frames", 3)
     if titles is None:
         titles = [f"{i + 1} of {len(frames)}" for i in range(len(frames))]
@@ -211,6 +227,12 @@ def animate_attention(
         interval=interval,
         repeat=False,
     )
+
+
+def _is_causal(weights):
+    """Whether a square map has no weight above its diagonal."""
+    above = np.nan_to_num(np.triu(weights, 1), neginf=0.0)
+    return weights.shape[0] == weights.shape[1] and not above.any()
 
 
 def _start_map(
@@ -408,11 +430,13 @@ def _label(grid, panels, heads, max_ticks, rtl):
         for column, ax in enumerate(panels[row, : len(maps)]):
             on_right = turn(ax, queries, keys, rtl)
             if column == (len(maps) - 1 if on_right else 0):
-                label_axis(ax.yaxis, queries, t, "query", max_ticks)
+                label_axis(
+                    ax.yaxis, queries, t, "query", max_ticks, _LONGEST_TOKEN
+                )
             else:
                 ax.set_yticks([])
             if ends:
-                label_axis(ax.xaxis, keys, s, "key", max_ticks)
+                label_axis(ax.xaxis, keys, s, "key", max_ticks, _LONGEST_TOKEN)
             else:
                 ax.set_xticks([])
             if row == 0:

@@ -33,6 +33,8 @@ import matplotlib.pyplot as plt
 from matplotlib.text import Text
 import numpy as np
 
+_MOST_TICKS = 64  # labels on an axis
+
 
 def show_heatmaps(
     matrices,
@@ -99,7 +101,7 @@ def show_heatmaps(
         image, _ = draw_cells(ax, shown[i, j], cmap, vmin, vmax, most, "auto")
         number_cells(image, shown[i, j], fmt, annotate)
         for axis in (ax.xaxis, ax.yaxis):
-            axis.get_major_locator().set_params(integer=True)
+            axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         if i == rows - 1:
             ax.set_xlabel(xlabel)
         if j == 0:
@@ -121,7 +123,7 @@ def plot_attention(
     cmap=None,
     vmin=0.0,
     vmax=None,
-    max_ticks=64,
+    max_ticks=_MOST_TICKS,
     max_cells=1000,
     colorbar=True,
     title=None,
@@ -248,19 +250,18 @@ def plot_entropy(
     table = np.full((len(rows), max(map(len, rows))), np.nan)  # (layers, H)
     for row, entropies in zip(table, rows, strict=True):
         row[: len(entropies)] = entropies
-    ax = plot_attention(
-        table,
-        query_tokens=list(weights) if any(weights) else None,
-        ax=ax,
-        cmap=cmap,
-        vmax=1.0 if normalize else None,
-        colorbar=False,
-        annotate=annotate,
-        rtl=False,
-    )
+    shown = np.ma.masked_invalid(table)
+    layers = list(weights)
+    if ax is None:
+        ax = _new_axes(table.shape, layers, None)
+    vmax = 1.0 if normalize else highest(shown)
+    image, _ = draw_cells(ax, shown, cmap, 0.0, vmax, max(table.shape))
+    number_cells(image, shown, number_format(shown, annotate, None), annotate)
+    label_axis(ax.yaxis, layers, len(layers), "layer", _MOST_TICKS)
+    label_axis(ax.xaxis, None, table.shape[1], "head", _MOST_TICKS)
     ax.set(xlabel="head", ylabel="layer" if len(rows) > 1 else "")
     label = "entropy / that of an even look" if normalize else "entropy (nats)"
-    ax.figure.colorbar(ax.images[0], ax=ax, shrink=0.8, label=label)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label)
     return ax
 
 

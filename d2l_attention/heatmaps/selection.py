@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 
+UNREAD = " The last token of a generation was never read: leave it out."
+
 
 def select_layers(paths, layers=None):
     """The paths that a list names or a pattern with `*` matches; None = all."""
@@ -19,7 +21,8 @@ def select_layers(paths, layers=None):
         missing = [path for path in layers if path not in paths]
     if missing or not chosen:
         raise ValueError(
-            f"There is no layer {missing or layers!r}. There are: {paths}."
+            "There is no layer with attention called "
+            f"{missing or layers!r}. There are: {paths}."
         )
     return chosen
 
@@ -47,6 +50,11 @@ def select_maps(
     A path has `(matrices, query tokens, key tokens)`; the matrices are a masked
     array `(H, T, S)`. The path of an array is `""`.
     """
+    if isinstance(weights, tuple) and hasattr(weights[-1], "items"):
+        raise TypeError(
+            "`weights` must be maps. `get_attention_weights` returns a pair of "
+            "outputs and maps: give the second of the pair. Received: a tuple."
+        )
     if not hasattr(weights, "items"):
         weights = {"": weights}
     if tokens is not None and not isinstance(tokens, dict):
@@ -74,9 +82,7 @@ def select_maps(
         chosen = _choose(four_axes, place, heads, of)
         pair = tokens[path] or (query_tokens, key_tokens)
         matrices = _cut(four_axes[chosen], *pair, path)
-        if np.isposinf(matrices).any():  # NaN has a look, but not this
-            raise ValueError(f"The {of} must be finite. Received: infinity.")
-        matrices = np.ma.masked_invalid(matrices, copy=False)
+        matrices = hide(matrices, None, of)
         if masks[path] is not None:
             shapes = four_axes.shape, matrices.shape
             allowed = _as_four_axes(masks[path], *shapes, of)[chosen]
@@ -194,15 +200,20 @@ def to_numpy(array, name, num_axes):
         )
     array = as_floats(array)
     if array.ndim != num_axes or not array.size:
+        subject = f"`{name}`" if name.isidentifier() else f"The {name}"
+        advice = " Choose one map, such as `maps[path][0, 0]`."
         raise ValueError(
-            f"`{name}` must have {num_axes} axes and not be empty. Received: "
+            f"{subject} must have {num_axes} axes and not be empty. Received: "
             f"shape {array.shape}."
+            + (advice if num_axes == 2 and array.ndim in (3, 4) else "")
         )
     return array
 
 
-def hide(weights, mask):
-    """A masked array that hides NaN and the cells that `mask` forbids."""
+def hide(weights, mask, of="weights"):
+    """A masked array that hides NaN, −∞ and the cells that `mask` forbids."""
+    if np.isposinf(weights).any():  # the others have a look, but not this
+        raise ValueError(f"The {of} must be finite. Received: infinity.")
     if mask is not None:
         mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
         weights = np.ma.masked_where(~mask, weights, copy=False)
@@ -284,6 +295,7 @@ def _cut(matrices, query_tokens, key_tokens, path):
         raise ValueError(
             f"{t} query and {s} key tokens do not fit weights {path} of shape "
             f"{(rows, columns)}."
+            + (UNREAD if t <= rows + 1 and s <= columns + 1 else "")
         )
     lost = np.nan_to_num(matrices[:, :t, s:]).sum(-1).max(initial=0.0)
     if lost > 1e-3:

@@ -7,7 +7,7 @@ exist yet when a token was made.
 from pathlib import Path
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.selection import by_path, to_numpy
+from d2l_attention.heatmaps.selection import UNREAD, by_path, to_numpy
 import numpy as np
 
 _CELLS = 2**18  # of shuffled rows in memory at a time: a cache holds them
@@ -231,11 +231,23 @@ def attention_sinks(maps, *, mask=None):
 
     What a query may see is known from the weights: a softmax gives some
     weight to each key that it may see, so these are the keys to which any
-    head of the layer gives weight. If each row has all its weight on one key,
-    this says nothing; then a query may see all keys, or those up to itself if
-    no weight lies after it. Rows that look evenly at all keys are padding,
-    which Keras leaves so, unless every row of the layer is even. Other rows
-    of padding count, unless `mask` is False there.
+    head of the layer gives weight. Rows that look evenly at all keys are
+    padding, which Keras leaves so, unless every row of the layer is even.
+    Other rows of padding count, unless `mask` is False there.
+
+    A sharp softmax rounds small weights to 0, which is no mask. A layer that
+    gives no weight to keys after the query, counted from the last key, is
+    taken for causal, and two things tell a rounded weight from a hidden key.
+    A window never comes back to a key that it left behind: if a query gives
+    no weight to an earlier key to which a later one gives some, weights were
+    rounded. And a row that is on one earlier key in each head says nothing.
+    In the layers and rows where this is so, a query may see each key up to
+    itself, as far back as any query of the layer looks, to which any query of
+    the sentence gives weight; the last key needs none, since only its own
+    query may see it, if the key before it has some. An even last row counts,
+    unless another row is padding. If each row of a layer is on one key in
+    each head, queries may see all keys, or in a causal layer all up to
+    themselves.
 
     A row that can see nothing but the first token says nothing of a sink,
     since its weight there is always 1: with a causal mask, row 0 is left out.
@@ -246,7 +258,10 @@ def attention_sinks(maps, *, mask=None):
         maps: Mapping of layer path to weights `(B, H, T, S)`.
         mask: Bool array `(T, S)`, `(B, 1, S)` or `(B, T, S)`, True = may
             attend, or a dict of path or pattern to one. Give it for weights
-            that can be 0 without a mask, as those of sparsemax.
+            that can be 0 without a mask, as those of sparsemax, and for
+            causal masks with gaps, as of dilated windows or without the own
+            token. In a causal layer, keys after the query stay hidden
+            whatever it says.
 
     Returns:
         List of `AttentionSink(path, head, first_token, no_key)`, in the order
@@ -376,6 +391,7 @@ def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
                 f"`ids` must be {(batch, t)}, the sentences and positions of "
                 f"{path!r}. `maps.select` the layers that have these ids. "
                 f"Received: shape {ids.shape}."
+                + (UNREAD if ids.shape == (batch, t + 1) else "")
             )
         targets = _targets(ids, visible)
         shares = _shares(weights)
@@ -458,6 +474,8 @@ def _layers(maps, mask):
             allowed = _allowed(weights)
         else:
             allowed = _fitting(masks[path], exists.shape, path)
+            if _is_causal(weights, _even_rows(weights)):
+                allowed = allowed & _triangle(weights)
         yield path, weights, allowed & exists
 
 
@@ -475,17 +493,51 @@ def _fitting(mask, shape, path):
 def _allowed(weights):
     """Which keys each query may see, as the weights tell, `(B, T, S)`."""
     positive = weights > 0
-    if (positive.sum(-1) <= 1).all():
-        t, s = weights.shape[-2:]
-        causal = np.tri(t, s, s - t, dtype=bool)
-        attends = positive.any((1, 3))[..., None]  # (B, T, 1)
-        return attends & (causal | positive[..., ~causal].any())
     visible = positive.any(1)
+    on_one_key = (positive.sum(-1) <= 1).all(1)  # (B, T)
+    padding = _even_rows(weights)
+    causal = _is_causal(weights, padding)
+    triangle = _triangle(weights)
+    if on_one_key.all():
+        return visible.any(-1, keepdims=True) & (triangle | (not causal))
+    if causal:  # an even last row has no key after it to tell
+        padding &= (visible & ~triangle).any((1, 2))[:, None]
+    visible &= ~padding[..., None]
+    if not causal:
+        return visible
+    rows, keys = np.nonzero(visible.any(0))
+    farthest = (rows - keys).max(initial=-len(triangle))
+    widest = triangle & ~_triangle(weights, -1 - farthest)
+    seen = visible.any(1, keepdims=True)  # (B, 1, S)
+    seen[..., -1] |= seen[..., -2]  # only its own query could look at it
+    widest = widest & seen
+    widest &= visible.any(-1, keepdims=True)
+    seen_later = np.logical_or.accumulate(visible[:, ::-1], axis=1)[:, ::-1]
+    gaps = widest & seen_later & ~visible
+    if gaps[~on_one_key].any():
+        return widest
+    on_one_key &= (visible & _triangle(weights, -1)).any(-1)
+    return np.where(on_one_key[..., None], widest, visible)
+
+
+def _triangle(weights, shift=0):
+    """The keys up to each query `(T, S)`, counted from the last key."""
+    t, s = weights.shape[-2:]
+    return np.tri(t, s, s - t + shift, dtype=bool)
+
+
+def _is_causal(weights, padding):
+    """Whether no weight lies after the query, but in rows of padding."""
+    after = (weights > 0).any(1) & ~_triangle(weights)
+    return not after[~padding].any()
+
+
+def _even_rows(weights):
+    """Rows that look evenly at all keys, `(B, T)`; none if all are even."""
+    positive = weights > 0
     highest = weights.max(-1, keepdims=True)
-    even = ((weights == highest) | ~positive).all((1, 3))  # (B, T)
-    if not even.all():
-        visible &= ~(even & visible.all(-1))[..., None]
-    return visible
+    even = ((weights == highest) | ~positive).all((1, 3))
+    return even & positive.any(1).all(-1) & (not even.all())
 
 
 def _first_key(visible):
@@ -570,6 +622,8 @@ def _shuffled(shares, targets, visible, num_shuffles, seed):
 def _without_nan(weights):
     """Float64 weights, 0 where a cell is NaN."""
     weights = np.asarray(weights, "float64")
+    if np.isinf(weights).any():
+        raise ValueError("The weights must be finite. Received: infinity.")
     return np.where(np.isnan(weights), 0.0, weights)
 
 

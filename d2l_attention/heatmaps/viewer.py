@@ -59,7 +59,7 @@ def view_attention(
     mask=None,
     layer=None,
     head=None,
-    view="map",
+    view=None,
     sentence_b=None,
     hide_keys=(),
     scores=None,
@@ -85,7 +85,7 @@ def view_attention(
         layer: Str, path of the layer that is shown first.
         head: Int, number of the head that is shown first, or `"mean"`.
         view: `"overview"`, `"map"` or `"lines"`, the view that is shown
-            first.
+            first; by default the overview if there are `scores`, else the map.
         sentence_b: Int, position of the first token of the second sentence,
             if the tokens are of two sentences. The page then offers to show
             the weights within and between the two.
@@ -94,7 +94,7 @@ def view_attention(
             other weights, which stay as they are, and the page says how much
             of a head's weight is hidden. Readers hide and show other keys.
         scores: List of the scores of heads, as `head_scores` returns it. The
-            overview then also has an order by each kind of score. Scores of
+            overview then has a box *Order*, with each kind of score. Scores of
             heads that are not shown do not count.
 
     Returns:
@@ -118,6 +118,8 @@ def view_attention(
         window,
     )
     _check_sentence(maps, sentence_b)
+    if view is None:
+        view = "map" if scores is None else "overview"
     first = _first_shown(maps, heads, layer, head, view)
     hidden = hidden_keys(hide_keys, matrices_of(maps))
     listed = _shown_scores(scores, weights, maps, heads)

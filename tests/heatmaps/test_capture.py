@@ -252,7 +252,7 @@ def test_a_model_without_attention_or_without_that_layer_is_refused():
     model = keras.Model(x, layers.Dense(2)(x), name="plain")
     with pytest.raises(ValueError, match="'plain' has no attention whose"):
         get_attention_weights(model, np.zeros((1, 3)))
-    with pytest.raises(ValueError, match="no layer 'decoder/.'.*attend_1"):
+    with pytest.raises(ValueError, match="called 'decoder/.'.*attend_1"):
         get_attention_weights(functional(), IDS, layers="decoder/*")
 
 
@@ -379,6 +379,13 @@ def test_attention_on_padding_and_on_the_future_is_found():
     )
     with pytest.raises(ValueError, match=r"'layer'.*\(2, 6\).*\(2, 5\)"):
         check_attention_masks({"layer": weights}, MASK[:, :5])
+    with pytest.raises(ValueError, match=r"pair \(before, after\).*: 3"):
+        check_attention_masks({"layer": weights}, window=3)
+    for nothing in ({}, {"query_mask": MASK}):
+        with pytest.raises(ValueError, match="what the model promises"):
+            check_attention_masks({"layer": weights}, **nothing)
+    with pytest.raises(ValueError, match="^The weights of 'layer' must have 4"):
+        check_attention_masks({"layer": weights[0]}, MASK)
 
 
 def behind_residuals():

@@ -211,10 +211,12 @@ def test_queries_to_one_memory_are_rows_and_to_several_are_maps(same):
             )
         ]
 
-    _, maps = get_attention_weights(model, list(queries), run=read)
     if not same:
+        with pytest.warns(UserWarning, match="attention: its 3 calls do not"):
+            _, maps = get_attention_weights(model, list(queries), run=read)
         assert list(maps) == ["attention", "attention#2", "attention#3"]
         return
+    _, maps = get_attention_weights(model, list(queries), run=read)
     for i, query in enumerate(queries):
         _, one = get_attention_weights(model, query, memories[0])
         np.testing.assert_allclose(
@@ -222,6 +224,28 @@ def test_queries_to_one_memory_are_rows_and_to_several_are_maps(same):
         )
 
 
+@pytest.mark.parametrize("kind", [OfKeras, AttentionWithCache])
+def test_a_loop_that_fills_padding_is_joined(kind):
+    model = Writer([kind(name="attention_0"), kind(name="attention_1")])
+    prompt = np.pad(PROMPT[:, :3], [(0, 0), (0, 6)])
+
+    def fill(ids):
+        ids = ids.copy()
+        for length in range(3, 7):
+            logits, _ = model(ids)
+            ids[:, length] = np.argmax(logits[:, length - 1], axis=-1)
+        return ids
+
+    model(prompt)
+    ids, maps = get_attention_weights(model, prompt, run=fill)
+    _, whole = get_attention_weights(model, ids[:, :6])
+    assert list(maps) == list(whole)
+    for path, weights in whole.items():
+        expected = np.where(LOWER[:6, :6], weights, np.nan)
+        np.testing.assert_allclose(maps[path], expected, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Not joined")
 def test_what_is_no_generation_is_not_joined():
     x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
     layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
@@ -240,12 +264,16 @@ def test_what_is_no_generation_is_not_joined():
     query, short = x[:, :1], x[:, :4]
     for pairs in (
         [(query, x), (query, other)],  # pooling of two sentences
+        [(query, short), (query, other)],  # of two lengths
         [(x, x), (other, other)],  # two causal sentences of one length
         [(short, short), (other, other)],  # of two lengths
         [(x, x), (query, x)],  # a sentence, and one query to it
     ):
-        _, maps = get_attention_weights(Twice(), pairs)
-        assert list(maps) == ["attention", "attention#2"]
+        model = Twice()
+        model(pairs)
+        for run in (None, model):
+            _, maps = get_attention_weights(model, pairs, run=run)
+            assert list(maps) == ["attention", "attention#2"]
 
 
 def test_beams_change_their_order_and_are_not_joined():
@@ -253,7 +281,8 @@ def test_beams_change_their_order_and_are_not_joined():
         12, dim=8, num_layers=1, num_heads=2, max_length=32, name="lm"
     )
     decoder = BeamDecoder(model, START, END, MOST, width=3)
-    _, maps = get_attention_weights(decoder, PROMPT)
+    with pytest.warns(UserWarning, match="several beams"):
+        _, maps = get_attention_weights(decoder, PROMPT)
     assert {len(w) for path, w in maps.items() if "#" in path} == {6}
     with pytest.raises(ValueError, match="window"):
         plot_attention_grid(maps)
@@ -284,3 +313,127 @@ def test_run_needs_a_model_that_has_layers():
         get_attention_weights(Writer([AttentionWithCache()]), PROMPT, run=print)
     with pytest.raises(TypeError, match="run="):
         get_attention_weights(write, PROMPT)
+
+
+class Stepwise(keras.Model):
+    """A decoder of one attention layer, with what may go wrong in it."""
+
+    def __init__(self, hops=1, moves=False, encodes=False, **kwargs):
+        super().__init__(**kwargs)
+        self.hops, self.moves, self.encodes = hops, moves, encodes
+        self.embedding = keras.layers.Embedding(12, 8)
+        self.attention = keras.layers.MultiHeadAttention(2, 4, name="look")
+        self.head = keras.layers.Dense(12)
+
+    def start(self, source):
+        memory = self.embedding(source)
+        if self.encodes:
+            for _ in range(2):
+                memory = memory + self.attention(memory, memory)
+        return {"memory": memory}
+
+    def step(self, token, state):
+        memory = state["memory"]
+        x = self.embedding(token)[:, None]
+        for _ in range(self.hops):
+            x = x + self.attention(x, memory)
+        if self.moves:
+            memory = ops.roll(memory, 1, axis=1)
+        return self.head(x)[:, 0], {"memory": memory}
+
+    def call(self, source):
+        state = self.start(source)
+        return self.step(source[:, 0], state)[0]
+
+
+def look(model, run=None, inputs=(PROMPT,)):
+    model(PROMPT)
+    decoder = greedy(model)
+    return get_attention_weights(decoder, *inputs, run=run)[1]
+
+
+def shapes(maps):
+    return {path.split("/")[-1]: w.shape[2] for path, w in maps.items()}
+
+
+def test_several_looks_in_a_step_are_several_maps():
+    assert shapes(look(Stepwise())) == {"look": MOST}
+    assert shapes(look(Stepwise(hops=2))) == {"look": MOST, "look#2": MOST}
+
+
+@pytest.mark.filterwarnings("ignore:Not joined")
+@pytest.mark.parametrize("wrong", ["moves", "encodes"])
+def test_a_memory_that_moves_or_is_made_by_the_layer_is_not_joined(wrong):
+    found = [*shapes(look(Stepwise(**{wrong: True}))).values()]
+    before = [4, 4] if wrong == "encodes" else []
+    assert found[:3] == [*before, 1, 1, 1][:3] and set(found[2:]) == {1}
+
+
+@pytest.mark.filterwarnings("ignore:Not joined")
+@pytest.mark.parametrize(
+    "model",
+    [
+        LanguageModel(12, 8, 1, num_heads=2, max_length=32),
+        Transformer(12, 12, 8, 1, num_heads=2),
+        BahdanauSeq2Seq(12, 12, 8, 1),
+    ],
+)
+def test_two_texts_of_one_run_are_not_joined(model):
+    other = PROMPT[::-1] % 9 + 1
+    decoder = greedy(model)
+    for run in (
+        lambda ids: (decoder(ids), decoder(other)),
+        lambda ids: BeamDecoder(model, START, END, MOST, width=2)(ids),
+    ):
+        decoder(PROMPT)
+        _, maps = get_attention_weights(
+            model,
+            [*PROMPT.tolist()],
+            run=lambda ids, run=run: run(np.array(ids)),
+        )
+        assert {w.shape[2] for p, w in maps.items() if "encoder" not in p} <= {
+            *range(1, MOST)
+        }
+
+
+@pytest.mark.filterwarnings("ignore:Not joined")
+def test_a_query_that_does_not_see_itself_is_not_put_a_row_too_high():
+    layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
+    x = np.random.default_rng(0).normal(size=(2, 6, 8)).astype("float32")
+    seen = np.tri(6, k=-1, dtype=bool)
+    seen[0, 0] = True
+
+    def write(x):
+        layer(x[:, :2], x[:, :2], attention_mask=seen[:2, :2])
+        for t in range(2, 6):
+            mask = seen[t : t + 1, : t + 1]
+            layer(x[:, t : t + 1], x[:, : t + 1], attention_mask=mask)
+
+    layer(x, x)
+    _, maps = get_attention_weights(layer, x, run=write)
+    assert len(maps) == 5
+
+
+def test_a_memory_that_is_fetched_anew_has_a_map_for_each_query():
+    class Fetching(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.own = keras.layers.MultiHeadAttention(2, 4, name="own")
+            self.others = keras.layers.MultiHeadAttention(2, 4, name="others")
+
+        def call(self, x, text, memory):
+            return self.others(x + self.own(x, text), memory)
+
+    rng = np.random.default_rng(0)
+    text = rng.normal(size=(2, 4, 8)).astype("float32")
+    memories = rng.normal(size=(4, 2, 3, 8)).astype("float32")
+    model = Fetching()
+
+    def write(text):
+        for t in range(1, 4):
+            model(text[:, t : t + 1], text[:, : t + 1], memories[t])
+
+    model(text[:, :1], text, memories[0])
+    with pytest.warns(UserWarning, match="others: its 3 calls"):
+        _, maps = get_attention_weights(model, text, run=write)
+    assert {"others", "others#2", "others#3"} < maps.keys()

@@ -89,15 +89,103 @@ def test_nobody_who_did_not_ask_waits_for_it():
 def test_what_it_cannot_read_is_named():
     layer = FlashAttention(1, 2)
     long = np.zeros((1, 1025, 2), "float32")
-    with pytest.raises(ValueError, match="1025 keys; up to 1024"):
+    with pytest.raises(ValueError, match="1025 keys; up to 1024.*shorten"):
         get_attention_weights(layer, long, layers="*")
 
-    class Squared(FlashAttention):
-        def attend(self, query, key, value, mask=None, **options):
-            return super().attend(query, key, value**2, mask, **options)
+    class Cached(FlashAttention):
+        def call(self, query, value=None, key=None):
+            return self.attend(self.project_query(query), value, value)[0]
 
-    with pytest.raises(ValueError, match="not a weighted sum"):
-        get_attention_weights(Squared(2, 4), X, layers="*")
+    layer = Cached(2, 4)
+    layer.build(X.shape)
+    with pytest.raises(ValueError, match="did not call `project_value`"):
+        get_attention_weights(layer, X, layer.project_key(X), layers="*")
     layer = LongformerAttention(2, 4, window=1)  # has values of two kinds
     with pytest.raises(ValueError, match="does not run with identity"):
         get_attention_weights(layer, X, layers="*", global_positions=[0])
+
+
+class Squared(FlashAttention):
+    def attend(self, query, key, value, mask=None, **options):
+        return super().attend(query, key, value**2, mask, **options)
+
+
+class ScaledByValues(FlashAttention):
+    def attend(self, query, key, value, mask=None, **options):
+        key = key * ops.norm(value, axis=-1, keepdims=True)
+        return super().attend(query, key, value, mask, **options)
+
+
+class SharperInOneHead(FlashAttention):
+    """Its second head is the sharper, the more features values have."""
+
+    def attend(self, query, key, value, mask=None, **options):
+        sharper = np.array([[1.0], [value.shape[-1]]], "float32")
+        return super().attend(query * sharper, key, value, mask, **options)
+
+
+@pytest.mark.parametrize("scale", [1.0, 5e-3, 0.0])
+@pytest.mark.parametrize("kind", [Squared, ScaledByValues, SharperInOneHead])
+def test_what_is_no_weighted_sum_is_named_however_small_its_values(kind, scale):
+    layer = kind(2, 4)
+    layer(X)
+    kernel = ops.convert_to_numpy(layer.value_layer.kernel)
+    scales = np.repeat([1.0, scale], 4)  # of the values of both heads
+    layer.value_layer.kernel.assign(kernel * scales)
+    with pytest.raises(ValueError, match="not a weighted sum"):
+        get_attention_weights(layer, X, layers="*")
+
+
+class Stateful(FlashAttention):
+    """It counts its calls in two ways, and blurs its queries a little."""
+
+    noise = 1e-4
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        self.calls = 0
+        self.counted = self.add_weight((), "zeros", trainable=False)
+        self.random = keras.random.SeedGenerator(3)
+
+    def attend(self, query, key, value, mask=None, **options):
+        self.calls += 1
+        self.counted.assign_add(1.0)
+        noise = keras.random.normal(query.shape, seed=self.random)
+        query = query + self.noise * noise
+        return super().attend(query, key, value, mask, **options)
+
+    def state(self):
+        variables = self.counted, self.random.state
+        return self.calls, *map(ops.convert_to_numpy, variables)
+
+
+def test_asking_a_layer_leaves_its_state_and_what_it_will_draw():
+    outputs, states = [], []
+    for ask in (False, True):
+        layer = Stateful(2, 4, name="noisy")
+        keras.utils.set_random_seed(0)
+        layer.build(X.shape)
+
+        def twice(x, layer=layer):
+            return layer(layer(x))
+
+        if ask:
+            with pytest.warns(UserWarning, match="Not joined"):
+                output, maps = get_attention_weights(
+                    layer, X, layers="*", run=twice
+                )
+            assert list(maps) == ["noisy", "noisy#2"]
+        else:
+            output = twice(X)
+        outputs.append(ops.convert_to_numpy(output))
+        states.append(layer.state())
+    np.testing.assert_array_equal(*outputs)
+    for plain, asked in zip(*states, strict=True):
+        np.testing.assert_array_equal(asked, plain)
+
+
+def test_a_layer_that_gives_another_output_when_it_runs_again_is_named():
+    layer = Stateful(2, 4)
+    layer.noise = 10.0
+    with pytest.raises(ValueError, match="another output"):
+        get_attention_weights(layer, X, layers="*")

@@ -5,6 +5,7 @@ import warnings
 from contract import draw, to_numpy
 from d2l_attention import window_mask
 from d2l_attention.heatmaps import (
+    animate_attention,
     attention_distance,
     attention_entropy,
     check_attention_masks,
@@ -12,6 +13,7 @@ from d2l_attention.heatmaps import (
     get_attention_weights,
     plot_attention,
     plot_attention_grid,
+    show_heatmaps,
     view_attention,
 )
 from d2l_attention.heatmaps.capture import _capture
@@ -420,7 +422,7 @@ def test_what_is_no_mapping_of_maps_is_told():
     with pytest.raises(TypeError, match="`maps` must be a mapping .* ndarray"):
         check_attention_masks(np.ones((1, 1, 2, 2)))
     with pytest.raises(ValueError, match="4 axes"):
-        check_attention_masks({"a": np.ones((2, 2))})
+        check_attention_masks({"a": np.ones((2, 2))}, use_causal_mask=True)
 
 
 class Windows(keras.Model):
@@ -857,7 +859,19 @@ def test_weights_of_another_path_than_the_outputs_are_not_shown():
 
 
 def test_infinity_is_not_shown_as_a_cell_that_may_not_be_seen():
-    weights = np.array([[[0.5, np.inf]]])
-    for show in (plot_attention_grid, view_attention):
-        with pytest.raises(ValueError, match="finite"):
-            show(weights)
+    weights = np.array([[[[0.5, np.inf]]]])
+    shown = (
+        lambda: plot_attention_grid(weights),
+        lambda: view_attention(weights),
+        lambda: plot_attention(weights[0, 0]),
+        lambda: show_heatmaps(weights, "keys", "queries"),
+        lambda: animate_attention(weights[0]),
+        lambda: attention_entropy(weights),
+        lambda: attention_entropy(-weights),
+    )
+    for show in shown:
+        with pytest.raises(ValueError, match="weights must be finite"):
+            show()
+    scores = plot_attention([[0.5, -np.inf]]).images[0].get_array()
+    assert scores.mask.tolist() == [[False, True]]
+    plt.close("all")

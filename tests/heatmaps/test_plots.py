@@ -538,6 +538,29 @@ def test_a_grid_has_a_panel_for_every_layer_and_head_on_one_scale():
     assert figure.axes[-1].get_ylim() == (0.0, 1.0), "the colour bar"
 
 
+def test_a_long_token_does_not_shrink_the_panels_of_a_grid():
+    figure = plot_attention_grid(np.eye(2)[None], query_tokens=["a" * 23, "b"])
+    label = figure.axes[0].get_yticklabels()[0].get_text()
+    assert label == "a" * 15 + "…"
+
+
+def test_what_is_not_one_map_or_has_a_token_too_many_says_what_to_do():
+    with pytest.raises(TypeError, match="second of the pair"):
+        plot_attention_grid((WEIGHTS, {"layer": WEIGHTS[None]}))
+    for more in (WEIGHTS[None], WEIGHTS[None, None]):
+        with pytest.raises(ValueError, match=r"such as `maps\[path\]\[0, 0\]`"):
+            plot_attention(more)
+    with pytest.raises(ValueError, match="no layer with attention called 'x'"):
+        plot_attention_grid({"layer": WEIGHTS[None]}, layers="x")
+    unread = "The last token of a generation was never read"
+    for queries, keys in ((4, 5), (3, 6), (4, 6)):
+        names = {"query_tokens": "q" * queries, "key_tokens": "k" * keys}
+        with pytest.raises(ValueError, match=unread):
+            plot_attention_grid(WEIGHTS[None], **names)
+    with pytest.raises(ValueError, match=r"\(3, 5\)\.$"):
+        plot_attention_grid(WEIGHTS[None], query_tokens="q" * 5)
+
+
 def test_layers_of_a_grid_may_have_tokens_of_their_own():
     maps = maps_of_two_layers()
     path = "decoder/block_0/self_attention"
@@ -699,6 +722,11 @@ def test_entropies_have_a_row_for_each_layer_and_a_column_for_each_head():
     assert table[3, 0] == 0 and table.mask[3, 1:].all(), "one head"
     assert [t.get_text() for t in ax.get_yticklabels()] == list(maps)
     assert ax.images[0].get_clim() == (0.0, 1.0)
+    assert ax.get_title() == "", "entropies are no shares of a whole"
+    one = plot_entropy(np.full((1, 1, 5, 5), 0.2), normalize=False)
+    draw(one.figure)
+    inside = [tick for tick in one.get_xticks() if -0.5 < tick < 0.5]
+    assert inside == [0.0], "no head has half a number"
     ax = plot_entropy(np.full((1, 2, 5, 5), 0.2), normalize=False)
     np.testing.assert_allclose(ax.images[0].get_array(), np.log(5))
     assert ax.figure.axes[-1].get_ylabel() == "entropy (nats)"
@@ -730,6 +758,20 @@ def test_an_animation_keeps_one_scale_and_is_a_gif(tmp_path):
         animate_attention(frames, titles=["one"])
     with pytest.raises(ValueError, match=r"3 axes.*\(3,\)"):
         animate_attention(WEIGHTS[:, 0])
+    with pytest.raises(TypeError, match=r"maps\[path\]\[0, head\].*\['a'\]"):
+        animate_attention({"a": WEIGHTS[None]})
+    with pytest.raises(ValueError, match=r"maps\[path\]\[0, head\].*\(1, 1"):
+        animate_attention(WEIGHTS[None, None])
+    with pytest.raises(ValueError, match="query token.*4 tokens.*never read"):
+        animate_attention(WEIGHTS, query_tokens=[*QUERIES, "d"])
+
+
+def test_a_model_reads_a_token_where_no_row_sees_a_later_one():
+    square = np.tri(3) / 2
+    for above, word in ((0, "reads"), (np.nan, "reads"), (0.1, "writes")):
+        square[0, 2] = above
+        animate_attention(square, query_tokens=QUERIES)
+        assert plt.gca().get_title() == f"{word} a"
 
 
 def test_a_decoder_writes_row_by_row(monkeypatch):

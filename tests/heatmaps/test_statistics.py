@@ -225,9 +225,10 @@ def test_no_key_that_did_not_exist_may_be_seen_whatever_the_mask_says():
     rows = {"": weights[..., :4, :]}  # the last never existed
     for sink in attention_sinks(rows) + attention_sinks(rows, mask=every[:4]):
         assert sink.no_key < 1e-9
+    both_ways = draw_weights(1, 2, 5, 5) + 0 * weights
     chances = [
         score.chance
-        for score in head_scores({"": weights}, IDS[:1, :5], mask=every)
+        for score in head_scores({"": both_ways}, IDS[:1, :5], mask=every)
         if score.kind == "previous token"
     ]
     np.testing.assert_allclose(chances, 1 / 4)  # four keys in rows 1 and 2
@@ -432,6 +433,98 @@ def test_heads_without_a_softmax_may_see_all_keys_or_those_up_to_the_query():
     assert sink[2:] == (1, 0)
 
 
+def soften(heads, row):
+    """The weights of one head, whose given row is no longer on one key."""
+    weights = np.array(heads, float)
+    weights[row] = causal_weights(*weights.shape)[row]
+    return {"": weights[None, None]}
+
+
+@pytest.mark.parametrize("row", [5, 9])
+def test_a_weight_that_underflows_is_no_mask_where_all_weights_are_causal(row):
+    causal = np.tri(10, dtype=bool)
+    parked = soften(np.eye(10)[[0] * 10], row)
+    looks_back = np.eye(10, k=-1)
+    looks_back[0, 0] = 1
+    looks_back = soften(looks_back, row)
+    (sink,) = attention_sinks(parked)
+    (expected,) = attention_sinks(parked, mask=causal)
+    assert sink == expected
+    previous = head_scores(looks_back, np.arange(10)[None])[0]
+    expected = head_scores(looks_back, np.arange(10)[None], mask=causal)[0]
+    assert previous.score == pytest.approx(expected.score)
+    # With row 5, the layer might have a window of six keys.
+    assert previous.chance == pytest.approx(expected.chance, abs=0.025)
+
+
+def test_a_sharp_head_in_float16_scores_as_with_its_mask():
+    scores = 6 * np.random.default_rng(0).normal(size=(10, 10))
+    scores += 14 * np.eye(10, k=-1)
+    scores = np.where(np.tri(10), scores, -np.inf)
+    exp = np.exp((scores - scores.max(-1, keepdims=True)).astype("float16"))
+    weights = {"": (exp / exp.sum(-1, keepdims=True))[None, None]}
+    assert (weights[""] > 0).sum() < 0.8 * 55
+    ids = np.arange(10)[None]
+    found = head_scores(weights, ids)
+    expected = head_scores(weights, ids, mask=np.tri(10))
+    for i in (0, 3):  # previous and first token
+        assert found[i][3:5] == pytest.approx(expected[i][3:5], abs=0.005)
+
+
+def masked_weights(mask, heads=3):
+    """Softmax weights of one sentence whose queries see what a mask says."""
+    weights = draw_weights(1, heads, *mask.shape) * mask
+    sums = weights.sum(-1, keepdims=True)
+    return {"": weights / np.where(sums > 0, sums, 1)}
+
+
+T = np.arange(7)
+DISTANCE = T[:, None] - T
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        (DISTANCE >= 0) & (DISTANCE < 3),  # a window
+        (DISTANCE >= 0) & ((DISTANCE < 3) | (T == 0)),  # and a sink
+        (DISTANCE >= 0) & (T // 4 == T[:, None] // 4),  # two texts
+        (DISTANCE >= 0) & (T < 5),  # padding
+        (DISTANCE >= 0) & (T >= 2),  # on the left
+        (DISTANCE >= 0) & (T >= 2) & (DISTANCE < 3),
+        abs(DISTANCE) < 3,
+    ],
+)
+def test_what_the_weights_tell_is_the_mask_they_were_made_with(mask):
+    weights = masked_weights(mask)
+    found = statistics._allowed(weights[""])
+    np.testing.assert_array_equal(found[0], mask)
+
+
+@pytest.mark.parametrize("padded", [0, 1, 3])
+def test_an_even_last_row_counts_unless_other_rows_are_padding(padded):
+    length = 7 - padded
+    even = causal_weights(1, 1, length, length)
+    even[..., -1, :] = 1 / length
+    weights = np.zeros((1, 1, 7, 7))
+    weights[..., :length, :length] = even
+    weights[..., length:, :] = 1 / 7  # as Keras leaves a row of padding
+    (sink,) = attention_sinks({"": weights})
+    rows = even[0, 0, 1:, 0].tolist() + [1 / 7] * (padded == 1)
+    assert sink.first_token == pytest.approx(np.mean(rows))
+
+
+def test_a_mask_of_padding_joins_the_causal_one_that_the_weights_tell():
+    tokens = np.arange(7) < np.array([[7], [4]])
+    mask = tokens[:, None] & np.tri(7, dtype=bool)
+    weights = draw_weights(2, 3, 7, 7) * mask[:, None]
+    maps = {"": weights / weights.sum(-1, keepdims=True)}
+    found = head_scores(maps, IDS, mask=tokens[:, None])
+    assert found == head_scores(maps, IDS, mask=mask)
+    both_ways = {"": draw_weights(2, 3, 7, 7)}
+    chance = head_scores(both_ways, IDS, mask=np.ones((7, 7)))[0].chance
+    assert chance == pytest.approx(1 / 7)
+
+
 def test_a_sentence_that_repeats_no_token_has_no_score_of_two_kinds():
     weights = causal_weights(1, 2, 5, 5)
     for score in head_scores({"": weights}, np.array([[5, 6, 7, 8, 9]])):
@@ -456,6 +549,8 @@ def test_what_is_no_self_attention_of_these_ids_is_named():
     maps = {"encoder/self": draw_weights(2, 1, 7, 7)}
     with pytest.raises(ValueError, match=r"\(2, 7\).*encoder/self.*\(1, 7\)"):
         head_scores(maps, IDS[:1])
+    with pytest.raises(ValueError, match=r"\(2, 8\).*was never read"):
+        head_scores(maps, np.pad(IDS, ((0, 0), (0, 1))))
     with pytest.raises(ValueError, match="integers.*float64"):
         head_scores(maps, IDS / 1)
     with pytest.raises(ValueError, match="positive.*0"):

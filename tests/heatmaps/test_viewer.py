@@ -279,6 +279,8 @@ def test_the_first_layer_head_and_view_are_asked_for():
         return data_of(view_attention(MAPS, **asked))["first"]
 
     assert first() == {"layer": 0, "head": None, "view": "map"}
+    assert first(scores=[])["view"] == "overview"
+    assert first(scores=[], view="lines")["view"] == "lines"
     assert first(layer="block_1", head=1, view="lines") == {
         "layer": 1,
         "head": 1,

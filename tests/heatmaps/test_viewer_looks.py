@@ -31,7 +31,7 @@ BOXES = {
 }
 
 
-def view_of(**asked):
+def view_of(view="map", **asked):
     maps = {"encoder/block_1/attention": WEIGHTS, "decoder": WEIGHTS[:3]}
     scores = [Score(path, 0, "induction", 0.5, 0.2, 0.4) for path in maps]
     return view_attention(
@@ -41,6 +41,7 @@ def view_of(**asked):
         sentence_b=5,
         hide_keys=[0],
         scores=scores,
+        view=view,
         **asked,
     )
 

@@ -132,9 +132,9 @@ def test_the_overview_is_sorted_by_a_score(open_view):
         page.select_option("#order", "induction")
         names = page.locator("[role=rowheader]").all_inner_texts()
         assert names == [
-            "block_1, head 1: 0.90, above 0.40 that shuffled keys reach",
-            "block_0, head 1: 0.4012, above 0.4000 that shuffled keys reach",
-            "block_0, head 0: 0.10, not above 0.40 that shuffled keys reach",
+            "block_1, head 1: 0.90 (95 % of shuffles: below 0.40)",
+            "block_0, head 1: 0.4012 (95 % of shuffles: below 0.4000)",
+            "block_0, head 0: 0.10 (95 % of shuffles: below 0.40)",
             "block_1, head 0: no score",
         ]
         width = page.evaluate("document.documentElement.scrollWidth")
@@ -149,7 +149,7 @@ def test_the_overview_is_sorted_by_a_score(open_view):
     page.keyboard.press("PageUp")
     focused = page.evaluate("document.activeElement.ariaLabel")
     assert focused.startswith("block_1, head 1, largest")
-    assert "induction: 0.90, above" in focused
+    assert "induction: 0.90 (95 % of" in focused
     page.keyboard.press("Enter")
     assert page.locator("#layer option:checked").inner_text() == "block_1"
     assert page.locator("#head option:checked").inner_text() == "1"
@@ -167,9 +167,9 @@ def test_a_score_stays_with_the_number_of_its_head(open_view):
     page = open_view(view).page
     page.select_option("#order", "induction")
     names = page.locator("[role=rowheader]").all_inner_texts()
-    assert [name.split(",")[:2] for name in names] == [
-        ["block_1", " head 1: 0.90"],
-        ["block_0", " head 1: 0.80"],
+    assert [name.split(" (")[0] for name in names] == [
+        "block_1, head 1: 0.90",
+        "block_0, head 1: 0.80",
     ]
 
 

@@ -6,14 +6,14 @@ function scoreOf(layer, head) {
   return data.scores.find(found => found.kind === state.order && found.layer === place && found.head === head);
 }
 
-// A score, and whether it says more than keys in a random order would.
+// A score, and what it is compared with: keys in a random order.
 function scoreInWords(found) {
   if (!found || found.score === null) return "no score";
   const {score, null: limit} = found;
   if (limit === null) return score.toFixed(2);
   const isClose = score !== limit && score.toFixed(2) === limit.toFixed(2);
   const [a, b] = [score, limit].map(number => number.toFixed(isClose ? 4 : 2));
-  return `${a}, ${score > limit ? "above" : "not above"} ${b} that shuffled keys reach`;
+  return `${a} (95 % of shuffles: below ${b})`;
 }
 
 // Heads without a score stand last.
