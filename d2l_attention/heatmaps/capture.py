@@ -455,7 +455,7 @@ class Run:
             joined = join_steps(
                 fit, links, before, self._num_steps, self._num_model_calls
             )
-        for path in several.keys() - joined.keys():
+        for path in [path for path in several if path not in joined]:
             self.notes.append(
                 f"\n  {path}: its {len(several[path])} calls do not go on with "
                 "one another's keys, as where several beams or texts are "
@@ -506,20 +506,22 @@ class Run:
         original = layer.step
 
         @functools.wraps(original)
-        def step(token, state, *args, **kwargs):
+        def step(*args, **kwargs):
             if self._in_step:  # a part that has steps, too
-                return original(token, state, *args, **kwargs)
+                return original(*args, **kwargs)
             if not self._num_steps:
                 self._before_steps = [weights for _, weights in self.records]
             self._num_steps += 1
+            state = args[1] if args[1:] else kwargs.get("state")
             if not _are_equal(state, self._state):
                 self._is_broken = True  # beams in another order, say
             self._in_step = True
             try:
-                result = original(token, state, *args, **kwargs)
+                result = original(*args, **kwargs)
             finally:
                 self._in_step = False
-            self._state = result[1]
+            is_pair = isinstance(result, tuple) and len(result) == 2
+            self._state = result[1] if is_pair else None
             return result
 
         return step
@@ -946,7 +948,8 @@ def _are_equal(state, before):
     """Whether two nests of tensors are the same, or hold the same numbers."""
     pairs = [tree.flatten(nest) for nest in (state, before)]
     return len(pairs[0]) == len(pairs[1]) and all(
-        a is b or np.array_equal(_array(a), _array(b))
+        a is b
+        or (_array(a) is not None and np.array_equal(_array(a), _array(b)))
         for a, b in zip(*pairs, strict=True)
     )
 

@@ -130,7 +130,7 @@ def join_steps(calls, links, before, num_steps, num_model_calls):
         Dict of path to a list of maps: one for each call of the layer in a
         step. Paths whose calls do not belong together are missing.
     """
-    joined, places = {}, None
+    joined, places, steps = {}, None, num_steps or num_model_calls
     for path, maps in calls.items():
         if len(maps) != len(links[path]):
             continue
@@ -139,11 +139,11 @@ def join_steps(calls, links, before, num_steps, num_model_calls):
             found = found or _join_refilled(maps, links[path], number)
             if found is not None:
                 joined[path], places = found
+                steps = num_steps or len(maps) // number
                 break
     for path, maps in calls.items():
         if path in joined or len(maps) != len(links[path]):
             continue
-        steps = num_steps or (len(places) if places else num_model_calls)
         found = _join_to_others(maps, links[path], before[path], steps, places)
         if found is not None:
             joined[path] = found
@@ -154,9 +154,8 @@ def _numbers_of_calls(maps, before, num_steps):
     """How many calls in a step there may be; a layer may be shared."""
     if num_steps:
         number, rest = divmod(len(maps) - before, num_steps)
-        return (
-            [] if rest or not number or before not in (0, number) else [number]
-        )
+        fits = number and not rest and before in (0, number)
+        return [number] if fits else []
     most = min(_MOST_CALLS, len(maps) // 2)
     return [n for n in range(1, most + 1) if len(maps) % n == 0]
 

@@ -437,3 +437,27 @@ def test_a_memory_that_is_fetched_anew_has_a_map_for_each_query():
     with pytest.warns(UserWarning, match="others: its 3 calls"):
         _, maps = get_attention_weights(model, text, run=write)
     assert {"others", "others#2", "others#3"} < maps.keys()
+
+
+def test_a_layer_may_have_a_start_and_a_step_of_another_kind():
+    class Counting(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.attention = keras.layers.MultiHeadAttention(2, 4, name="look")
+            self.count = 0
+
+        def start(self):
+            self.count = 0
+
+        def step(self):
+            self.count += 1
+
+        def call(self, x):
+            self.start()
+            for _ in range(2):
+                self.step()
+            return self.attention(x, x)
+
+    model = Counting()
+    _, maps = get_attention_weights(model, np.ones((2, 3, 8), "float32"))
+    assert shapes(maps) == {"look": 3} and model.count == 2
