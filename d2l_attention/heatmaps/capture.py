@@ -142,11 +142,10 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
     such as `FlashAttention`, is read if `layers` names it: it is run again
     with the identity matrix for its values, up to 1,024 keys. What else looks
     like attention and cannot be read is named in a warning and in
-    `maps.skipped`: one that runs inside a loop, one whose
-    blocks of queries have keys of their own, one whose softmax does not follow
-    its inputs, one that a `tf.function` of the model may have run unseen, and
-    a softmax in a layer of an unknown kind. In such a layer, a
-    softmax that is not Keras's (`tf.nn.softmax`) stays invisible.
+    `maps.skipped`: one that runs inside a loop or a compiled function, one
+    whose blocks of queries have keys of their own, one whose softmax does not
+    follow its inputs, and a softmax in a layer of an unknown kind. In such a
+    layer, a softmax that is not Keras's (`tf.nn.softmax`) stays invisible.
 
     Args:
         model: A `keras.Model` or layer.
@@ -166,7 +165,8 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
             `run` is given for a model that is not built.
 
     Warns:
-        UserWarning: If a layer that looks like attention has no weights.
+        UserWarning: If a layer that looks like attention has no weights, or
+            the calls of a layer are not joined while a model generates.
 
     Example:
         >>> layer = keras.layers.MultiHeadAttention(2, 4, name="attention")
@@ -456,10 +456,14 @@ class Run:
                 fit, links, before, self._num_steps, self._num_model_calls
             )
         for path in [path for path in several if path not in joined]:
+            links = self._links.get(path)
+            why = "do not go on with one another's keys, as where several "
+            why += "beams or texts are written"
+            if links is None or len(links.made) != len(several[path]):
+                why = "have weights without keys, by which calls are joined"
             self.notes.append(
-                f"\n  {path}: its {len(several[path])} calls do not go on with "
-                "one another's keys, as where several beams or texts are "
-                f"written, so each has a map of its own, {path}#2 and so on"
+                f"\n  {path}: its {len(several[path])} calls {why}, so each "
+                f"has a map of its own, {path}#2 and so on"
             )
         return joined
 
@@ -494,7 +498,7 @@ class Run:
                 if self._num_heard > num_heard:
                     self._replace_heard(layer, output)
             elif isinstance(layer, keras.layers.RNN):
-                self._join_steps(frame, output)
+                self._join_recurrent_steps(frame, output)
             elif looped := self._looped(frame, output):
                 self._ask(frame, original, looped)
             return output
@@ -607,6 +611,8 @@ class Run:
         if path not in self._chosen or path in within + named:
             return
         if isinstance(adapter, NoWeights):
+            if self._change and adapter.by_identity:
+                return self._skip(path, _REASONS["gradients"])
             if self._wanted is None or not adapter.by_identity:
                 return self._skip(path, adapter.reason)
             return self._read_by_identity(frame, call, output)
@@ -759,7 +765,7 @@ class Run:
             raise ValueError("it has not the same softmaxes when it runs again")
         return frame.softmaxes[guess.i], output
 
-    def _join_steps(self, frame, output):
+    def _join_recurrent_steps(self, frame, output):
         """The steps of a recurrent layer as rows of one map."""
         records = self._take_records(frame)
         args, kwargs = frame.inputs
@@ -770,7 +776,7 @@ class Run:
                 self.records.append((path, inside[0]))
                 continue
             steps = (args[0] if args else kwargs["sequences"]).shape[1]
-            rows = _join_steps(rows, steps, frame.layer.go_backwards)
+            rows = _rows_of_steps(rows, steps, frame.layer.go_backwards)
             self.records += [(path, weights) for weights in rows]
 
     def _looped(self, frame, output):
@@ -916,6 +922,7 @@ _REASONS = {
     "guess": "what its softmax gives does not behave as attention to positions "
     "of its inputs when it is run again; `register_attention_adapter` reads it",
     "graph": "its softmax must be guessed, which only an eager call can check",
+    "gradients": "it forms no weights, so there are no gradients by them",
     "identity": "it forms no weights, and only an eager call can be run again "
     "with identity values",
     "loop": "it ran in a graph, or in a loop of one, which its weights cannot "
@@ -989,7 +996,7 @@ def _array(tensor):
         return None
 
 
-def _join_steps(rows, num_steps, go_backwards):
+def _rows_of_steps(rows, num_steps, go_backwards):
     """The weights of the steps of a recurrent layer, as few maps.
 
     There is one map for each call within a step, with a row for each step in

@@ -18,9 +18,10 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
 
     The model runs as in `get_attention_weights`, except that Keras's layers
     form their weights instead of taking a fused operation, so that the
-    outputs can differ by rounding. A layer in a loop, or whose weights come
-    neither from this package nor from `keras.ops.softmax`, is named in
-    `skipped`. It works eagerly, on the TensorFlow and JAX backends.
+    outputs can differ by rounding. A layer in a loop, one that forms no
+    weights, or one whose weights come neither from this package nor from
+    `keras.ops.softmax`, is named in `skipped`. It works eagerly, on the
+    TensorFlow and JAX backends.
 
     Source: Chefer, Gur and Wolf (2021), arXiv:2103.15679, section 3.
 

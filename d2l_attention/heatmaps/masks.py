@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.selection import by_path, to_numpy
+from d2l_attention.heatmaps.selection import by_path, check_mapping, to_numpy
 import numpy as np
 
 
@@ -69,11 +69,7 @@ def check_attention_masks(
         >>> leak.kind, leak.mass
         ('keys outside its window', 1.0)
     """
-    if not hasattr(maps, "items"):
-        raise TypeError(
-            "`maps` must be a mapping of layer path to weights, as "
-            f"`get_attention_weights` gives. Received: {type(maps).__name__}."
-        )
+    check_mapping(maps)
     if key_mask is None and window is None and not use_causal_mask:
         raise ValueError(
             "There is nothing to check. Name what the model promises: "

@@ -197,7 +197,7 @@ def animate_attention(
         if frames.ndim == 2:
             names = () if query_tokens is None else query_tokens
             if titles is None and len(names) == len(frames):
-                verb = "reads" if _is_causal(frames) else "writes"
+                verb = "reads" if _sees_no_later_key(frames) else "writes"
                 titles = [f"{verb} {name}" for name in readable_tokens(names)]
             written = np.tri(len(frames), dtype=bool)[..., None]
             frames = np.where(written, frames, np.nan)
@@ -212,7 +212,9 @@ def animate_attention(
     heading, redraw = start(
         frames, mask, fmt, vmin=vmin, vmax=vmax, **tokens, **options
     )
-    note = heading.get_text()
+    lines = heading.get_text().splitlines()
+    # Their sums are those of the last frame alone.
+    note = "\n".join(x for x in lines if not x.startswith("(rows sum"))
     heading.set(parse_math=False, fontfamily=families_for(titles))
 
     def draw(i):
@@ -229,7 +231,7 @@ def animate_attention(
     )
 
 
-def _is_causal(weights):
+def _sees_no_later_key(weights):
     """Whether a square map has no weight above its diagonal."""
     above = np.nan_to_num(np.triu(weights, 1), neginf=0.0)
     return weights.shape[0] == weights.shape[1] and not above.any()

@@ -59,7 +59,7 @@ def plot_attention_on_image(
         first_patch: Int, how many tokens stand before the patches.
         grid: Pair `(rows, columns)` of the patches; a square by default.
         head: Int; the mean of all heads by default.
-        sample: Int, which picture of the batch.
+        sample: Int, which picture of a batch `(B, H, T, S)`.
         ax: Axes to draw on; new ones by default.
         cmap: As in `plot_attention`.
         vmax: Float, the upper end of the colour scale, which begins at 0; the
@@ -121,6 +121,11 @@ def _choose_heads(weights, head, sample):
         raise ValueError(
             "`weights` must be (T, S), (H, T, S) or (B, H, T, S). Received: "
             f"shape {np.shape(weights)}."
+        )
+    number = np.shape(weights)[-3]
+    if head is not None and not -number <= head < number:
+        raise ValueError(
+            f"`head` must be one of 0 to {number - 1}. Received: {head}."
         )
     chosen = None if head is None else [head]
     maps = select_maps(

@@ -18,6 +18,7 @@ from d2l_attention.heatmaps.palette import (
     contrast,
 )
 from d2l_attention.heatmaps.selection import (
+    by_path,
     choose_keys,
     hide,
     share_of_keys,
@@ -231,8 +232,8 @@ def plot_entropy(
         weights: Mapping of layer path to a float array `(H, T, S)` or
             `(B, H, T, S)`, or one such array.
         mask: Bool array `(T, S)`, `(B, 1, S)` or `(B, T, S)`, True = may
-            attend, or a dict of path to one. A query whose row is all False
-            does not count.
+            attend, or a dict of path or pattern to one. A query whose row is
+            all False does not count.
         normalize: Whether 1 stands for equal weights on all keys that may be
             attended; otherwise the unit is nats.
         annotate: Whether to write the numbers into the cells.
@@ -240,13 +241,16 @@ def plot_entropy(
 
     Returns:
         The `matplotlib.axes.Axes`.
+
+    Raises:
+        ValueError: If `mask` names what is not there, or a weight is infinite.
     """
     if not hasattr(weights, "items"):
         weights = {"": weights}
+    masks = by_path("mask", mask, weights)
     rows = []
     for path, layer in weights.items():
-        allowed = mask.get(path) if isinstance(mask, dict) else mask
-        rows.append(_entropy_of_heads(layer, allowed, normalize))
+        rows.append(_entropy_of_heads(layer, masks[path], normalize))
     table = np.full((len(rows), max(map(len, rows))), np.nan)  # (layers, H)
     for row, entropies in zip(table, rows, strict=True):
         row[: len(entropies)] = entropies

@@ -134,6 +134,15 @@ def _first_call(path):
     return path.split("#")[0]
 
 
+def check_mapping(maps):
+    """Refuse what is no mapping of paths."""
+    if not hasattr(maps, "items"):
+        raise TypeError(
+            "`maps` must be a mapping of layer path to weights, as "
+            f"`get_attention_weights` gives. Received: {type(maps).__name__}."
+        )
+
+
 def matrices_of(maps):
     """Dict of path to the masked array `(H, T, S)` of maps that are shown."""
     return {path: matrices for path, (matrices, _, _) in maps.items()}
@@ -184,7 +193,7 @@ def without_keys(weights, keys):
 
 def share_of_keys(weights, keys):
     """How much of all weight, in absolute values, lies on some keys."""
-    sizes = np.ma.abs(weights)
+    sizes = np.ma.filled(np.ma.abs(weights), 0)
     whole = sizes.sum(dtype="float64")
     part = sizes[..., keys].sum(dtype="float64")
     return float(part / whole) if whole else 0.0

@@ -7,7 +7,12 @@ exist yet when a token was made.
 from pathlib import Path
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.selection import UNREAD, by_path, to_numpy
+from d2l_attention.heatmaps.selection import (
+    UNREAD,
+    by_path,
+    check_mapping,
+    to_numpy,
+)
 import numpy as np
 
 _CELLS = 2**18  # of shuffled rows in memory at a time: a cache holds them
@@ -137,16 +142,21 @@ def attention_entropy(weights, *, mask=None, normalize=False):
             a sink or padding has the rest, counts as shares of its sum.
         mask: Bool array that broadcasts to `weights`, True = may attend.
         normalize: Whether to divide by the entropy of equal weights on all
-            keys that may be attended, so that the maximum is 1.
+            keys that may be attended and are not NaN, so that the maximum
+            is 1.
 
     Returns:
         Float array `(…, T)`, NaN for queries that attend to nothing.
+
+    Raises:
+        ValueError: If a weight is infinite, as in all functions below.
     """
+    exists = ~np.isnan(np.asarray(weights, "float64"))
     weights = _shares(_without_nan(weights))
     positive = np.where(weights > 0, weights, 1.0)
     entropy = -(positive * np.log(positive)).sum(-1)
     if normalize:
-        allowed = np.ones(weights.shape) if mask is None else mask
+        allowed = exists if mask is None else exists & mask
         keys = np.broadcast_to(allowed, weights.shape).sum(-1)
         entropy = entropy / np.log(np.maximum(keys, 2))
     return np.where(_attends(weights, mask), entropy, np.nan)
@@ -460,11 +470,7 @@ def _membership(words, size, name):
 
 def _layers(maps, mask):
     """Path, weights `(B, H, T, S)`, and what queries may see `(B, T, S)`."""
-    if not hasattr(maps, "items"):
-        raise TypeError(
-            "`maps` must be a mapping of layer path to weights, as "
-            f"`get_attention_weights` gives. Received: {type(maps).__name__}."
-        )
+    check_mapping(maps)
     masks = by_path("mask", mask, maps)
     for path, weights in maps.items():
         weights = to_numpy(weights, f"weights of {path!r}", 4)
@@ -485,8 +491,9 @@ def _fitting(mask, shape, path):
         return np.broadcast_to(mask, shape)
     except ValueError:
         raise ValueError(
-            f"The mask of {path!r} must fit (T, S) or (B, T, S), here "
-            f"{shape[1:]} or {shape}. Received: shape {mask.shape}."
+            f"The mask of {path!r} must fit (T, S), (B, 1, S) or (B, T, S), "
+            f"here {shape[1:]}, {(shape[0], 1, shape[2])} or {shape}. "
+            f"Received: shape {mask.shape}."
         ) from None
 
 

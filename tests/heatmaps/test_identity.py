@@ -9,7 +9,10 @@ from d2l_attention import (
     PerformerAttention,
     ReformerAttention,
 )
-from d2l_attention.heatmaps import get_attention_weights
+from d2l_attention.heatmaps import (
+    get_attention_gradients,
+    get_attention_weights,
+)
 from d2l_attention.layers.longformer import longformer_mask
 import keras
 from keras import ops
@@ -62,7 +65,6 @@ def test_a_window_gives_the_weights_of_its_mask():
 @pytest.mark.parametrize(
     "layer",
     [
-        LinformerAttention(2, 4, max_length=16, rank=4),
         PerformerAttention(2, 4, num_features=8),
         ReformerAttention(2, 4, chunk_size=4, num_buckets=4),
         PageLocalAttention(2, 4, page_size=4),
@@ -189,3 +191,23 @@ def test_a_layer_that_gives_another_output_when_it_runs_again_is_named():
     layer.noise = 10.0
     with pytest.raises(ValueError, match="another output"):
         get_attention_weights(layer, X, layers="*")
+
+
+def test_negative_numbers_are_no_weights():
+    layer = LinformerAttention(2, 4, max_length=16, rank=4)
+    with pytest.raises(ValueError, match="negative numbers"):
+        get_attention_weights(layer, X, layers="*")
+
+
+def test_there_are_no_gradients_by_weights_that_are_not_formed():
+    model = keras.Sequential(
+        [FlashAttention(2, 4, name="flash"), MultiHeadAttention(2, 4, name="a")]
+    )
+    model(X)
+    with pytest.raises(ValueError, match="no gradients by them"):
+        get_attention_gradients(
+            model,
+            X,
+            chosen_output=lambda y: ops.sum(y, (1, 2)),
+            layers=["flash"],
+        )

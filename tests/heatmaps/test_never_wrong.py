@@ -846,7 +846,7 @@ def test_weights_of_another_path_than_the_outputs_are_not_shown():
             )
             return (2 * output if weights is None else output), weights
 
-    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32") / 50
     layer = TwoPaths(2, 4, name="attention")
     layer(x, x)
     if (

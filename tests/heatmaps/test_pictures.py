@@ -194,7 +194,7 @@ def test_what_is_no_picture_is_told(image, message):
         ((4, 5), {"query": (0, 1)}, "4 queries and 5 keys"),
         ((5, 5), {"query": (0, 2)}, r"2 × 2 patches. Received: \(0, 2\)"),
         ((5, 5), {"query": (-1, 0)}, r"Received: \(-1, 0\)"),
-        ((3, 5, 5), {"head": 3}, r"0 to 2.*Received: \[3\]"),
+        ((3, 5, 5), {"head": 3}, "`head`.*0 to 2.*Received: 3"),
         ((2, 3, 5, 5), {"sample": 2}, "Received: 2"),
         ((5,), {}, r"\(T, S\), .*shape \(5,\)"),
         ((1, 1, 1, 5, 5), {}, r"shape \(1, 1, 1, 5, 5\)"),

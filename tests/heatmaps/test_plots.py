@@ -43,6 +43,20 @@ def draw(figure):
     figure.canvas.draw()  # an error in a label shows itself only here
 
 
+def test_a_hidden_key_that_does_not_exist_yet_has_no_share():
+    joined = np.where(np.tri(3, dtype=bool), 1 / 3, np.nan)
+    ax = plot_attention(joined[:2], hide_keys=[2])
+    assert "0% of the weight" in ax.get_xlabel()
+
+
+def test_even_looks_at_the_keys_that_exist_have_all_entropy():
+    joined = np.tri(4) / np.arange(1, 5)[:, None]
+    joined[np.triu_indices(4, 1)] = np.nan
+    assert np.allclose(attention_entropy(joined, normalize=True), [0, 1, 1, 1])
+    with pytest.raises(ValueError, match="names.*typo"):
+        plot_entropy({"a": joined[None]}, mask={"typo": joined > 0})
+
+
 def test_a_grid_of_a_thousand_maps_points_to_the_overview():
     with pytest.raises(ValueError, match="1024.*overview.*layers="):
         plot_attention_grid(np.ones((1024, 2, 2)))

@@ -191,7 +191,7 @@ IDS = np.array([[5, 6, 5, 5, 7, 6, 5], [8, 9, 9, 5, 8, 9, 7]])
         alignment_from_attention,
         lambda w: alignment_from_attention(w, method="intersection"),
         attention_entropy,
-        lambda w: attention_entropy(w, normalize=True),
+        lambda w: attention_entropy(w, mask=np.tri(7) > 0, normalize=True),
         attention_distance,
         lambda w: attention_rollout([w[None], w[None]]),
         lambda w: merge_subwords(w, [0, 0, 1, 2, 3, 3, 4], [0, 1, 1, *"abcd"]),
