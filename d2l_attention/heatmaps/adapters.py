@@ -5,6 +5,7 @@ import functools
 import inspect
 from typing import NamedTuple
 
+from d2l_attention.heatmaps.guesses import differs, is_close
 import keras
 from keras import ops, tree
 import numpy as np
@@ -66,7 +67,8 @@ def adapter_of(layer):
             return adapter
     weights_from = getattr(layer, "weights_from", None)
     if isinstance(weights_from, str):
-        by_identity = hasattr(layer, "join_heads")
+        parts = "project_value", "join_heads"
+        by_identity = all(hasattr(layer, part) for part in parts)
         again = (
             "Named by `layers=`, it is run again with identity values, which "
             "give them. "
@@ -141,7 +143,11 @@ def weights_by_identity(layer, run_again, put_back, output):
     again = run(lambda projected: projected)
     if not {"values", "heads"} <= seen.keys():
         return "it did not call `project_value` and `join_heads`"
-    if not all(map(_is_like, tree.flatten(again), tree.flatten(output))):
+    again, output = (
+        list(map(ops.convert_to_numpy, tree.flatten(nest)))
+        for nest in (again, output)
+    )
+    if not all(map(is_close, output, again)):
         return "it gives another output when it runs again, as with noise"
     batch, s, heads, _ = shape = seen["values"].shape
     if s > _MOST_KEYS:
@@ -159,21 +165,11 @@ def weights_by_identity(layer, run_again, put_back, output):
     # Values of fewer heads than the queries are those of several.
     random = np.repeat(random, found.shape[2] // heads, axis=2)
     expected = np.einsum("bths,bshv->bthv", weights, random)
-    if not _is_like(found, expected, axis=(1, 3)):
+    if differs(expected, found, share=0.01, axis=(1, 3)).any():
         return "its output is not a weighted sum of its values"
     if weights.min() < -0.01 * np.abs(weights).max():
         return "its output is a sum of its values with negative numbers"
     return weights.transpose(0, 2, 1, 3)
-
-
-def _is_like(found, expected, axis=None, share=0.01):
-    """Whether no number is off by a share of the largest along the axes."""
-    found, expected = (
-        np.asarray(ops.convert_to_numpy(x), "float32")
-        for x in (found, expected)
-    )
-    largest = np.abs(expected).max(axis, keepdims=True, initial=0)
-    return (np.abs(found - expected) <= share * largest).all()
 
 
 def on_the_path(adapter, change):
@@ -276,7 +272,7 @@ def _agree(fused, output, weights):
             return True
         fused, output = (np.where(sees, x, 0) for x in (fused, output))
     # In float16, both paths may differ by 2 % of the largest number.
-    return _is_like(fused, output, share=0.05)
+    return not differs(output, fused, share=0.05).any()
 
 
 def _even_where_empty(weights):

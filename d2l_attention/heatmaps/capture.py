@@ -381,7 +381,8 @@ class Run:
         self._probe = None  # while a layer runs again: how weights change
         self._num_heard = 0
         self._num_steps = 0  # of a model that writes token by token
-        self._in_step = False
+        self._num_starts = 0
+        self._in_protocol = False
         self._before_steps = []  # weights of its start
         self._state = None  # what it returned at last
         self._is_broken = False  # whether a step did not go on with that
@@ -401,8 +402,10 @@ class Run:
             for path, layer in self._layers.items():
                 put(stack, layer, "call", self._watched_call(path, layer))
                 if all(callable(getattr(layer, n, None)) for n in _PROTOCOL):
-                    put(stack, layer, "start", self._watched_start(layer))
-                    put(stack, layer, "step", self._watched_step(layer))
+                    for name in _PROTOCOL:
+                        method = getattr(layer, name)
+                        method = self._watched_protocol(name, method)
+                        put(stack, layer, name, method)
                 adapter = self._adapters.get(path)
                 if path in self._chosen and callable(adapter):
                     if self._change:
@@ -445,7 +448,7 @@ class Run:
             if len(maps) > 1 and all(isinstance(w, np.ndarray) for w in maps)
         }
         joined = {}
-        if not self._is_broken:
+        if not self._is_broken and self._num_starts < 2:  # one text each
             fit = {
                 path: maps
                 for path, maps in several.items()
@@ -505,42 +508,38 @@ class Run:
 
         return call
 
-    def _watched_step(self, layer):
-        """A model that can `start` and `step` generates."""
-        original = layer.step
+    def _watched_protocol(self, name, original):
+        """A model that can `start` and `step` generates; its parts may, too."""
 
         @functools.wraps(original)
-        def step(*args, **kwargs):
-            if self._in_step:  # a part that has steps, too
+        def method(*args, **kwargs):
+            if self._in_protocol:
                 return original(*args, **kwargs)
-            if not self._num_steps:
-                self._before_steps = [weights for _, weights in self.records]
-            self._num_steps += 1
-            state = args[1] if args[1:] else kwargs.get("state")
-            if not _are_equal(state, self._state):
-                self._is_broken = True  # beams in another order, say
-            self._in_step = True
+            if name == "start":
+                self._num_starts += 1
+            else:
+                self._note_step(*args, **kwargs)
+            self._in_protocol = True
             try:
                 result = original(*args, **kwargs)
             finally:
-                self._in_step = False
-            is_pair = isinstance(result, tuple) and len(result) == 2
-            self._state = result[1] if is_pair else None
+                self._in_protocol = False
+            if name == "step":
+                is_pair = isinstance(result, tuple) and len(result) == 2
+                self._state = result[1] if is_pair else None
+            else:
+                self._state = result
             return result
 
-        return step
+        return method
 
-    def _watched_start(self, layer):
-        original = layer.start
-
-        @functools.wraps(original)
-        def start(*args, **kwargs):
-            state = original(*args, **kwargs)
-            if not self._in_step:
-                self._state = state
-            return state
-
-        return start
+    def _note_step(self, token=None, state=None, *args, **kwargs):
+        """A step goes on if it has the state that was returned at last."""
+        if not self._num_steps:
+            self._before_steps = [weights for _, weights in self.records]
+        self._num_steps += 1
+        if not _are_equal(state, self._state):
+            self._is_broken = True  # beams in another order, say
 
     def _note_call(self, frame, output):
         """How a call goes on with those before, if its keys are not known."""

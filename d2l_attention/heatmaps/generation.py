@@ -13,10 +13,10 @@ as they are: those of beams, of other texts, of a memory that moves on.
 from collections import deque
 from typing import NamedTuple
 
+from d2l_attention.heatmaps.guesses import differs, is_close
 import numpy as np
 
 _MOST_CALLS = 12  # of one layer in a step
-_CLOSE = 1e-3  # keys that are computed again, in proportion to the largest
 
 
 class Link(NamedTuple):
@@ -36,26 +36,29 @@ class Links:
 
     def note(self, weights, keys):
         """A call with weights `(B, H, T, S)` and keys `(B, S, …)`."""
-        call = weights, [keys]
-        self._add(call, _keys_go_on, lambda a, b: _is_close(*a[1], *b[1]))
+        call = weights, keys
+        read = keys if weights.shape[2] > 1 else None
+        self._add(call, read, _keys_go_on, lambda a, b: _is_close(a[1], b[1]))
 
     def note_call(self, inputs, outputs):
         """A call whose keys are not known: its tensors of positions."""
-        self._add((outputs, inputs), _call_goes_on, _has_same_sequences)
+        read = inputs[0] if inputs and inputs[0].shape[1] > 1 else None
+        self._add((inputs, outputs), read, _call_goes_on, _has_same_sequences)
 
-    def _add(self, call, goes_on, is_same):
-        lags = list(enumerate(reversed(self._before), 1))
+    def _add(self, call, read, goes_on, is_same):
+        before = list(enumerate(reversed(self._before), 1))
 
         def first(linked):
-            return next((k for k, other in lags if linked(other, call)), None)
+            lags = (k for k, (other, _) in before if linked(other, call))
+            return next(lags, None)
 
-        changes = {k: _first_change(other, call) for k, other in lags}
+        changes = {k: _first_change(other, read) for k, (_, other) in before}
         self.made.append(Link(first(goes_on), first(is_same), changes))
-        self._before.append(call)
+        self._before.append((call, read))
 
 
 def _keys_go_on(before, call):
-    (some, [keys]), (others, [later]) = before, call
+    (some, keys), (others, later) = before, call
     if keys.shape[:1] + keys.shape[2:] != later.shape[:1] + later.shape[2:]:
         return False
     ends = 1 + _last_seen(some)[:, -1]
@@ -70,49 +73,38 @@ def _keys_go_on(before, call):
 
 def _call_goes_on(before, call):
     """Whether a cache was handed on, or what was read is read again."""
-    outputs, inputs = before
+    inputs, outputs = before
     handed_on = any(
         a.ndim > 3 and a.shape == b.shape and np.array_equal(a, b)
         for a in outputs
-        for b in call[1]
+        for b in call[0]
     )
     return handed_on or any(
         a.shape[1] < b.shape[1]
         and a.shape[2:] == b.shape[2:]
         and _is_close(a, b[:, : a.shape[1]])
-        for a, b in zip(inputs, call[1], strict=False)
+        for a, b in zip(inputs, call[0], strict=False)
     )
 
 
 def _has_same_sequences(before, call):
     some, others = (
         [x for x in inputs if x.ndim == 3 and x.shape[1] > 1]
-        for _, inputs in (before, call)
+        for inputs, _ in (before, call)
     )
     return len(some) == len(others) > 0 and all(map(_is_close, some, others))
 
 
-def _first_change(before, call):
+def _first_change(a, b):
     """The first position of each sentence that is another; None if unlike."""
-    if not (before[1] and call[1]):
+    if a is None or b is None or a.shape != b.shape:
         return None
-    a, b = before[1][0], call[1][0]
-    if a.shape != b.shape or _is_one_query(call[0]):
-        return None
-    a, b = (x.astype("float32").reshape(*x.shape[:2], -1) for x in (a, b))
-    differs = (np.abs(a - b) > _CLOSE * np.abs(a).max(initial=1e-9)).any(-1)
-    return np.where(differs.any(-1), differs.argmax(-1), differs.shape[1])
-
-
-def _is_one_query(weights):
-    return isinstance(weights, np.ndarray) and weights.shape[2] == 1
+    others = differs(a, b).reshape(*a.shape[:2], -1).any(-1)
+    return np.where(others.any(-1), others.argmax(-1), others.shape[1])
 
 
 def _is_close(a, b):
-    if a.shape != b.shape:
-        return False
-    a, b = a.astype("float32"), b.astype("float32")
-    return bool((np.abs(a - b) <= _CLOSE * np.abs(a).max(initial=1e-9)).all())
+    return a.shape == b.shape and is_close(a, b)
 
 
 def join_steps(calls, links, before, num_steps, num_model_calls):

@@ -187,7 +187,7 @@ class _Probe:
         return False
 
     def _first_stays(self, before, after):
-        return self.batch == 1 or _is_close(before[0], after[0])
+        return self.batch == 1 or is_close(before[0], after[0])
 
     def _keys(self):
         """Positions of inputs, and where among the keys they may begin."""
@@ -302,7 +302,7 @@ class _Probe:
         tried = np.zeros((self.batch, *places.shape[2:]), bool)
         counted = tried.copy()
         twice = _arrays(again(inputs, lambda w: 2 * w)[1])
-        if all(map(_is_close, before, twice)):
+        if all(map(is_close, before, twice)):
             return tried, counted  # they are divided by their sum
         weights = np.moveaxis(_to_floats(raw), reading.rows, -2)
         seen = weights > TINY
@@ -310,7 +310,7 @@ class _Probe:
         rows, columns = np.indices((num_rows, num_columns))
         if reading.sink is not None:
             sink = columns == reading.sink % num_columns
-            if not all(map(_is_close, before, run_without(seen & sink))):
+            if not all(map(is_close, before, run_without(seen & sink))):
                 raise _Unlike  # it has a value: it is a key
             seen = seen & ~sink
         shape = self.batch, num_rows
@@ -325,12 +325,12 @@ class _Probe:
             cells = seen & is_hit
             if not cells.any():
                 continue
-            differs = _rows_that_differ(before, run_without(cells), shape)
-            if has_rows and differs[:, ~is_hit.any(1)].any():
+            moved = _rows_that_differ(before, run_without(cells), shape)
+            if has_rows and moved[:, ~is_hit.any(1)].any():
                 raise _Unlike
             cells = np.moveaxis(cells, -2, reading.rows).ravel()[places].any(1)
             tried |= cells
-            counted |= cells & differs[..., None]
+            counted |= cells & moved[..., None]
         return tried, counted
 
     def _change_nothing(self, idle, reading, again):
@@ -377,14 +377,14 @@ def _rows_that_differ(before, after, shape):
 
     Or `(1, 1)`, if it does, where an output has another first axis.
     """
-    differs = [_differs(a, b) for a, b in zip(before, after, strict=True)]
-    for array in differs:
+    where = [differs(a, b) for a, b in zip(before, after, strict=True)]
+    for array in where:
         if array.shape[:2] == shape:
             return array.reshape(*shape, -1).any(-1)
-    if all(array.shape[:1] == shape[:1] for array in differs):
-        by_sentence = [array.reshape(len(array), -1) for array in differs]
+    if all(array.shape[:1] == shape[:1] for array in where):
+        by_sentence = [array.reshape(len(array), -1) for array in where]
         return np.concatenate(by_sentence, axis=1).any(-1, keepdims=True)
-    return np.full((1, 1), any(array.any() for array in differs))
+    return np.full((1, 1), any(array.any() for array in where))
 
 
 def follows(before, after, column, row=None):
@@ -461,13 +461,16 @@ def _move(x, axes, position, strength, rng):
         x[place] = ids[(np.searchsorted(ids, x[place]) + 1) % len(ids)]
 
 
-def _is_close(a, b):
-    return not _differs(a, b).any()
+def is_close(a, b):
+    return not differs(a, b).any()
 
 
-def _differs(a, b):
-    """Where two arrays differ, in proportion to the largest number."""
-    return ~(np.abs(a - b) <= 1e-3 * np.abs(a).max(initial=1e-12))
+def differs(a, b, share=1e-3, axis=None):
+    """Where arrays differ by a share of the largest number along axes."""
+    kind = np.result_type(a.dtype, b.dtype, "float32")
+    a, b = a.astype(kind), b.astype(kind)
+    largest = np.abs(a).max(axis, keepdims=True, initial=1e-12)
+    return ~(np.abs(a - b) <= share * largest)
 
 
 def _arrays(output):

@@ -15,6 +15,7 @@ from d2l_attention.heatmaps.plots import (
     number_format,
     plot_attention,
     pool,
+    tell_blocks,
     tell_sums,
     turn,
 )
@@ -209,12 +210,9 @@ def animate_attention(
             f"There must be a title for each of {len(frames)} frames. "
             f"Received: {len(titles)} titles."
         )
-    heading, redraw = start(
+    heading, note, redraw = start(
         frames, mask, fmt, vmin=vmin, vmax=vmax, **tokens, **options
     )
-    lines = heading.get_text().splitlines()
-    # Their sums are those of the last frame alone.
-    note = "\n".join(x for x in lines if not x.startswith("(rows sum"))
     heading.set(parse_math=False, fontfamily=families_for(titles))
 
     def draw(i):
@@ -249,7 +247,7 @@ def _start_map(
     max_cells=1000,
     **options,
 ):
-    """The title of one map, and a function that shows frame `i` in it."""
+    """Title and note of one map, and a function that shows frame `i` in it."""
     allowed = hide(frames, mask)
     hidden = choose_keys(hide_keys, allowed.shape[-1], "frames")
     shown = without_keys(allowed, hidden)
@@ -274,7 +272,7 @@ def _start_map(
         label_keys(ax, allowed[i], hidden, key_tokens)
         return image, *number_cells(image, shown[i], fmt, annotate)
 
-    return ax.title, redraw
+    return ax.title, tell_blocks(shown[-1], max_cells), redraw
 
 
 def _start_grid(
@@ -293,7 +291,7 @@ def _start_grid(
     annotate=False,
     **options,
 ):
-    """The title of a grid, and a function that shows frame `i` in it."""
+    """Title and note of a grid, and a function that shows frame `i` in it."""
     chosen = query_tokens, key_tokens, tokens, layers, heads, sample, mask
     grids = [select_maps(frame, *chosen, window) for frame in frames]
     allowed = [matrices_of(grid) for grid in grids]
@@ -318,7 +316,8 @@ def _start_grid(
         numbers = _number_grid(images, shown[i], annotate, fmt)
         return *images.values(), *numbers
 
-    return figure.suptitle(figure.get_suptitle()), redraw
+    notes = {tell_blocks(maps[0], max_cells): True for maps in every}
+    return figure.suptitle(" "), "\n".join(filter(None, notes)), redraw
 
 
 def _without(maps, hidden):

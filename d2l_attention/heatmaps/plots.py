@@ -478,9 +478,7 @@ def draw_cells(
         _hatch(ax, weights.shape)
     for key in hidden:
         _grey(ax, key, rows)
-    if high * wide == 1:
-        return image, ""
-    return image, f"(each cell is the largest of {high} × {wide})"
+    return image, tell_blocks(weights, max_cells)
 
 
 def label_keys(ax, weights, hidden, key_tokens):
@@ -544,9 +542,20 @@ def turn(ax, query_tokens, key_tokens, rtl):
 
 def pool(weights, most):
     """The largest weight of each of `most` blocks a side, and their size."""
-    rows, columns = weights.shape
-    high, wide = -(-rows // most), -(-columns // most)
+    high, wide = _block(weights.shape, most)
     return pool_blocks(weights, high, wide), (high, wide)
+
+
+def tell_blocks(weights, max_cells):
+    """A note, if the cells of a map are blocks."""
+    high, wide = _block(weights.shape, max_cells)
+    if high == wide == 1:
+        return ""
+    return f"(each cell is the largest of {high} × {wide})"
+
+
+def _block(shape, most):
+    return tuple(-(-size // most) for size in shape)
 
 
 def pool_blocks(weights, high, wide):

@@ -381,8 +381,10 @@ def test_a_memory_that_moves_or_is_made_by_the_layer_is_not_joined(wrong):
 def test_two_texts_of_one_run_are_not_joined(model):
     other = PROMPT[::-1] % 9 + 1
     decoder = greedy(model)
+    short = GreedyDecoder(model, START, END, max_length=1)
     for run in (
         lambda ids: (decoder(ids), decoder(other)),
+        lambda ids: (short(ids), decoder(other)),
         lambda ids: BeamDecoder(model, START, END, MOST, width=2)(ids),
     ):
         decoder(PROMPT)
