@@ -63,7 +63,6 @@ ATTENTIONS = {
     [(False, 0.0, None), (False, 0.4, KEYS), (True, 0.4, KEYS)],
 )
 def test_layers_under_the_causal_mask(name, asked, dropout, key_mask):
-    keras.utils.set_random_seed(0)
     layer = ATTENTIONS[name](dropout=dropout)
 
     def attend(x):

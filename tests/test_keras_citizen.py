@@ -384,7 +384,6 @@ def test_what_a_stack_is_asked_for_reaches_its_blocks(name):
 def test_weights_begin_as_large_as_they_should(
     name, sizes, shape, weight, deviation
 ):
-    keras.utils.set_random_seed(0)
     layer = getattr(d2l_attention, name)(*sizes)
     layer.build(shape)
     (found,) = [w for w in layer.weights if w.path.split("/")[-1] == weight]

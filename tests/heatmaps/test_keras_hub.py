@@ -349,7 +349,6 @@ PROMPTS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_a_model_looked_at_while_it_wrote_is_one_map(name):
-    keras.utils.set_random_seed(0)
     backbone = getattr(models, f"{name}Backbone")(**WRITERS[name])
     model = getattr(models, f"{name}CausalLM")(backbone, preprocessor=None)
     model.compile(sampler="greedy", run_eagerly=True)

@@ -54,7 +54,6 @@ def options_of(name):
     "name", [x for x in LAYERS if x == "linformer" or "causal" in x]
 )
 def test_saves_compiles_and_trains(name, tmp_path):
-    keras.utils.set_random_seed(0)
     halved = name in ("causal longformer", "causal reformer")
     dtype = "mixed_float16" if halved else "float32"
     inputs = keras.Input((None, 7))

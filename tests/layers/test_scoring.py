@@ -228,7 +228,6 @@ def test_concat_is_additive_with_joined_kernels_gradients_too():
 
 @pytest.mark.every_backend
 def test_dropout_is_off_the_returned_weights_and_off_while_predicting():
-    keras.utils.set_random_seed(0)
     layer = DotProductAttention(dropout=0.5)
     x = draw(2, 11, 7)
     rest = {"key": x, "value": draw(2, 11, 1).repeat(3, axis=2)}

@@ -201,7 +201,6 @@ def test_sizes_must_be_positive(name):
 
 
 def test_the_prompt_may_be_the_first_that_a_model_sees():
-    keras.utils.set_random_seed(0)
     model = LanguageModel(11, 12, 1)
     state = model.start(IDS)
     np.testing.assert_array_equal(to_numpy(state["position"]), LENGTHS)
