@@ -31,6 +31,10 @@ def jacobian(function, x):
         import jax
 
         full = jax.jacrev(function)(x)
+    elif keras.backend.backend() == "torch":
+        import torch
+
+        full = torch.autograd.functional.jacobian(function, torch.tensor(x))
     else:
         import tensorflow as tf
 

@@ -21,6 +21,9 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs/teaching").rglob("*.md")),
 ]
+BEFORE_DIFFERENCES, *DIFFERENCES = (
+    (ROOT / "docs" / "differences.md").read_text("utf-8").split("\n## ")
+)
 
 
 def blocks(page):
@@ -67,19 +70,36 @@ def mended(code, diff):
     return code.replace(old, new)
 
 
-def test_the_page_on_lost_masks_prints_what_it_shows(there, capsys):
-    page = (ROOT / "docs" / "lost_masks.md").read_text("utf-8")
-    (_, two_lines), *others = SHOWN.findall(page)
-    names, code = {}, ""
-    for kind, text in others:
+def run_shown(shown, names, capsys):
+    """Run the code in order; each block of text is what it printed."""
+    code = ""
+    for kind, text in shown:
         if kind == "text":
             assert capsys.readouterr().out == text
             continue
         code = mended(code, text) if kind == "diff" else text
         run(code, names)
     assert not capsys.readouterr().out, "printed, and not shown"
+
+
+def test_the_page_on_lost_masks_prints_what_it_shows(there, capsys):
+    page = (ROOT / "docs" / "lost_masks.md").read_text("utf-8")
+    (_, two_lines), *others = SHOWN.findall(page)
+    names = {}
+    run_shown(others, names, capsys)
     run(two_lines, names)
     assert [leak.kind for leak in names["leaks"]] == ["padding"]
+
+
+@pytest.mark.parametrize(
+    "section", DIFFERENCES, ids=lambda section: section.partition("\n")[0]
+)
+def test_a_section_on_differences_prints_what_it_shows(section, capsys):
+    (setup,) = SHOWN.findall(BEFORE_DIFFERENCES)
+    code, output = SHOWN.findall(section)
+    if "import torch" in code[1]:
+        pytest.importorskip("torch")
+    run_shown([setup, code, output], {}, capsys)
 
 
 def test_the_examples_of_the_readme_run(there):

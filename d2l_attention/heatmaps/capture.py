@@ -569,7 +569,8 @@ class Run:
 
     def _replace_heard(self, layer, weights):
         """A `Softmax` layer sets masked weights to 0 after its softmax."""
-        weights = as_rows(weights, layer.axis)
+        (axis,) = tree.flatten(layer.axis)  # Keras may write (3,) for 3
+        weights = as_rows(weights, axis)
         self._owner_of_softmax().softmaxes[-1] = weights
 
     def _owner_of_softmax(self):
@@ -926,8 +927,8 @@ _REASONS = {
     "with identity values",
     "loop": "it ran in a graph, or in a loop of one, which its weights cannot "
     "leave: call the model eagerly, for instance after "
-    "`compile(run_eagerly=True)`; a model with `return_attention_scores` can "
-    "be asked for them",
+    "`compile(run_eagerly=True)`, and on JAX within `jax.disable_jit()`; a "
+    "model with `return_attention_scores` can be asked for them",
     "unseen": "it was not called, or a compiled function ran it unseen; "
     "`tf.config.run_functions_eagerly(True)` lets it be seen",
     "training": "it ran inside a loop, and asking its model once more would "

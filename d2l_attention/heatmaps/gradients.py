@@ -20,8 +20,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
     form their weights instead of taking a fused operation, so that the
     outputs can differ by rounding. A layer in a loop, one that forms no
     weights, or one whose weights come neither from this package nor from
-    `keras.ops.softmax`, is named in `skipped`. It works eagerly, on the
-    TensorFlow and JAX backends.
+    `keras.ops.softmax`, is named in `skipped`. It works eagerly.
 
     Source: Chefer, Gur and Wolf (2021), arXiv:2103.15679, section 3.
 
@@ -70,7 +69,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
             f"There are gradients on the backends {list(_BACKENDS)}. "
             f"Received: {keras.backend.backend()!r}."
         )
-    outputs, run, by_weights = differentiate(run_with)
+    outputs, run, by_weights = differentiate(run_with, model)
     maps, skipped = run.maps(outputs), run.skipped()
     gradients = {}
     for path in [path for path in maps if "#" not in path]:
@@ -97,7 +96,7 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
     )
 
 
-def _by_tape(run_with):
+def _by_tape(run_with, _):
     import tensorflow as tf
 
     with tf.GradientTape() as tape:
@@ -115,15 +114,37 @@ def _by_tape(run_with):
     return outputs, run, _named(run, gradients)
 
 
-def _by_addition(run_with):
+def _by_autograd(run_with, _):
+    import torch
+
+    def watch(weights):
+        # Where nothing before them has a gradient, they are the first.
+        return weights if weights.requires_grad else weights.requires_grad_()
+
+    with torch.enable_grad():
+        chosen, outputs, run = run_with(watch)
+        weights = [weights for _, weights in run.changed]
+        if weights and chosen.requires_grad:
+            gradients = torch.autograd.grad(
+                chosen, weights, materialize_grads=True
+            )
+        else:
+            gradients = [torch.zeros_like(w) for w in weights]
+    return outputs, run, _named(run, gradients)
+
+
+def _by_addition(run_with, model):
     """JAX has gradients by arguments only: zeros that are added, here."""
     import jax
 
+    state = [(v, v.value) for v in model.non_trainable_variables]
     _, outputs, run = run_with(lambda weights: weights)
     arrays = [beside(outputs, weights) for _, weights in run.changed]
     zeros = [None if w is None else ops.zeros_like(w) for w in arrays]
 
     def chosen(zeros):
+        for variable, value in state:  # dropout draws the same again
+            variable.assign(value)
         added = iter(zeros)
 
         def add(weights):
@@ -142,7 +163,11 @@ def _named(run, gradients):
     ]
 
 
-_BACKENDS = {"tensorflow": _by_tape, "jax": _by_addition}
+_BACKENDS = {
+    "tensorflow": _by_tape,
+    "jax": _by_addition,
+    "torch": _by_autograd,
+}
 
 
 def gradient_rollout(weights, gradients):

@@ -4,7 +4,6 @@ A call checks here that its masks of tokens fit, before they are joined. The
 equation of a layer is its `attend`.
 """
 
-import functools
 import inspect
 
 from d2l_attention._checks import check_masks, check_tensor, differ
@@ -30,8 +29,12 @@ class QueryLayer(keras.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._arguments = _arguments(cls.call)
+
     def __call__(self, *inputs, **named):
-        by_position, by_name = _arguments(type(self).call)
+        by_position, by_name = self._arguments
         layer = type(self).__name__
         if len(inputs) > len(by_position):
             written = [*by_position, *(f"{x}=…" for x in by_name[:2])]
@@ -67,7 +70,6 @@ class QueryLayer(keras.Layer):
         )
 
 
-@functools.cache
 def _arguments(call):
     """The names that a `call` takes by position, and those by name."""
     _, *arguments = inspect.signature(call).parameters.values()  # not `self`

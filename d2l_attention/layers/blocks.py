@@ -16,6 +16,7 @@ from d2l_attention.layers.masking import merge_masks
 from d2l_attention.layers.multi_head import MultiHeadAttention
 from d2l_attention.layers.multi_query import GroupedQueryAttention
 import keras
+from keras import ops
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -254,6 +255,7 @@ class TransformerBlock(QueryLayer):
 
     def attend_with_cache(self, x, positions, cache):
         """x after self-attention to itself and to the cache; and the cache."""
+        x = ops.convert_to_tensor(x)
         y = self.sublayer_input(self.self_attention_norm, x)
         y, cache = attend_with_cache(self.self_attention, y, positions, cache)
         return self.add_residual(self.self_attention_norm, x, y), cache

@@ -76,6 +76,7 @@ def attend_with_cache(attention, x, positions, cache):
     key, value = read_cache(cache)  # (B, S, G, K)
     num_slots = ops.shape(key)[1]
     slots = ops.arange(num_slots, dtype="int32")
+    positions = ops.cast(positions, "int32")
 
     def attend_to_first(n):
         seen = slots[:n] <= positions[..., None]  # (B, T, S)

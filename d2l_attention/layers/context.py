@@ -45,6 +45,7 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
         >>> np.array(mean_context(x, use_causal_mask=True)).tolist()
         [[[1.0], [2.0], [3.0]]]
     """
+    x = ops.convert_to_tensor(x)
     counts = ops.ones_like(x[..., :1])  # (B, T, 1)
     if key_mask is not None:
         counts = ops.expand_dims(ops.cast(key_mask, x.dtype), -1)
@@ -83,7 +84,7 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
         >>> np.array(segment_context(x, sentences)).tolist()
         [[[2.0], [2.0], [5.0]]]
     """
-    segments = ops.convert_to_tensor(segments)
+    x, segments = (ops.convert_to_tensor(a) for a in (x, segments))
     together = ops.equal(  # (B, T, T)
         ops.expand_dims(segments, 2), ops.expand_dims(segments, 1)
     )

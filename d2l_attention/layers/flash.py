@@ -376,7 +376,7 @@ def _read_blocks(blocks, query, key, value):
 
 def read_key_block(scores, value, highest, total, carried):
     """What a query remembers, after one more block of keys."""
-    new = ops.maximum(highest, ops.max(scores, axis=-1, keepdims=True))
+    new = ops.maximum(highest, ops.amax(scores, axis=-1, keepdims=True))
     finite = _finite(new)  # it is −inf while nothing was seen
     shrink, powers = ops.exp(highest - finite), ops.exp(scores - finite)
     total = shrink * total + ops.sum(powers, axis=-1, keepdims=True)

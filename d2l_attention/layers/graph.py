@@ -30,7 +30,8 @@ def edge_softmax(scores, targets, num_nodes):
         [0.5, 0.5, 1.0]
     """
     highest = ops.segment_max(scores, targets, num_segments=num_nodes)
-    shifted = scores - ops.stop_gradient(ops.take(highest, targets, axis=0))
+    highest = ops.stop_gradient(ops.take(highest, targets, axis=0))
+    shifted = ops.subtract(scores, highest)
     exponentials = ops.exp(shifted)
     total = ops.segment_sum(exponentials, targets, num_segments=num_nodes)
     return exponentials / ops.take(total, targets, axis=0)

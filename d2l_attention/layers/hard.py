@@ -88,10 +88,11 @@ def log_probability(probabilities, chosen):
         >>> from d2l_attention.layers.hard import log_probability
         >>> p = np.array([[0.25, 0.75]], "float32")
         >>> chosen = np.array([[1, 0]])
-        >>> np.exp(log_probability(p, chosen)).round(2).tolist()
+        >>> np.exp(np.array(log_probability(p, chosen))).tolist()
         [0.25]
     """
-    p = ops.sum(probabilities * ops.cast(chosen, probabilities.dtype), -1)
+    chosen = ops.cast(chosen, probabilities.dtype)
+    p = ops.sum(ops.multiply(probabilities, chosen), -1)
     return ops.log(ops.where(p > 0, p, ops.ones_like(p)))
 
 
@@ -128,8 +129,9 @@ def reinforce_loss(
         >>> float(reinforce_loss(reward, log_p, baseline=-3.0))  # −(−2 − 1)
         3.0
     """
+    log_likelihood = ops.convert_to_tensor(log_likelihood)
     advantage = ops.stop_gradient(log_likelihood - baseline)
-    gain = log_likelihood + advantage * log_p + weight * entropy
+    gain = log_likelihood + ops.multiply(advantage, log_p) + weight * entropy
     return -ops.mean(gain)
 
 

@@ -48,8 +48,8 @@ def linformer_attention(
     if key_mask is not None:
         present = ops.cast(key_mask, key.dtype)
         present = ops.expand_dims(ops.expand_dims(present, -1), -1)
-        key = key * present
-        value = value * present
+        key = ops.multiply(key, present)
+        value = ops.multiply(value, present)
     key = ops.einsum("rs,bshk->brhk", key_mixing, key)
     value = ops.einsum("rs,bshv->brhv", value_mixing, value)
     output, _ = multi_head_attention(query, key, value)  # (B, T, H, V)

@@ -325,7 +325,8 @@ def of_each_sample(positions, batch):
     """Positions `(G,)` or `(B, G)` as `(B, G)`."""
     positions = to_positions(positions)
     if len(positions.shape) == 1:
-        positions = ops.tile(positions[None], (batch, 1))
+        # `ops.tile` of Keras 3.10 forgets the number of positions.
+        positions = ops.broadcast_to(positions, (batch, positions.shape[0]))
     return positions
 
 

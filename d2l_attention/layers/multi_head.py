@@ -167,7 +167,8 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
     001 (multi-head attention), 000, section 2.2.3, 002 and 004, section 2.
     Unlike `keras.layers.MultiHeadAttention`, a query with nothing to attend
     to gets zeros before W_o, there are no biases unless asked for, and the
-    kernels of all heads are initialized as one `Dense` kernel.
+    kernels of all heads are initialized as one `Dense` kernel (Keras does so
+    from 3.15 on).
 
     Args:
         num_heads, key_dim: Positive ints, H, and K of each query and key.

@@ -83,7 +83,7 @@ def page_local_attention(
         >>> import numpy as np
         >>> from d2l_attention import page_local_attention
         >>> alike = np.zeros((1, 4, 1, 2), "float32")
-        >>> value = np.array([1.0, 3.0, 5.0, 9.0]).reshape(1, 4, 1, 1)
+        >>> value = np.array([1, 3, 5, 9], "float32").reshape(1, 4, 1, 1)
         >>> output = page_local_attention(alike, alike, value, 2, neighbors=0)
         >>> np.array(output).ravel().round(2).tolist()  # the mean of each page
         [2.0, 2.0, 7.0, 7.0]

@@ -332,7 +332,8 @@ def lsh_buckets(x, rotations):
         >>> np.array(lsh_buckets(x, rotations)).ravel().tolist()
         [0, 1, 2]
     """
-    projected = ops.einsum("...k,knc->...nc", x, rotations)  # (…, N, C/2)
+    # TensorFlow 2.18's einsum of `...k,knc->...nc` has wrong numbers.
+    projected = ops.tensordot(x, rotations, axes=1)  # (…, N, C/2)
     high = ops.max(projected, axis=-1, initial=-float("inf"))
     low = -ops.max(-projected, axis=-1, initial=-float("inf"))
     bucket = ops.where(

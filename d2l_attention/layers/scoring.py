@@ -114,7 +114,7 @@ def bilinear_scores(query, key, kernel):
     Example:
         >>> import numpy as np
         >>> from d2l_attention.layers.scoring import bilinear_scores
-        >>> query, key = np.ones((1, 1, 2)), np.ones((1, 1, 3))
+        >>> query, key = np.ones((1, 1, 2)), np.ones((1, 1, 3), "float32")
         >>> kernel = np.arange(6.0).reshape(2, 3)
         >>> np.array(bilinear_scores(query, key, kernel)).tolist()  # 0 + … + 5
         [[[15.0]]]
@@ -148,7 +148,7 @@ def additive_scores(
         >>> np.array(scores).round(3).tolist()  # 5 tanh 9
         [[[5.0, 5.0, 5.0]]]
     """
-    projected_query = ops.matmul(query, query_kernel) + bias
+    projected_query = ops.add(ops.matmul(query, query_kernel), bias)
     projected_key = ops.matmul(key, key_kernel)
     return perceptron_scores(projected_query, projected_key, score_kernel)
 
@@ -185,14 +185,14 @@ def concat_scores(query, key, kernel, score_kernel):
         axis=-1,
     )
     hidden = ops.tanh(ops.matmul(pairs, kernel))
-    return ops.sum(hidden * score_kernel, axis=-1)
+    return ops.sum(ops.multiply(hidden, score_kernel), axis=-1)
 
 
 def perceptron_scores(projected_query, projected_key, score_kernel):
     query = ops.expand_dims(projected_query, -2)  # (B, T, 1, U)
     key = ops.expand_dims(projected_key, -3)  # (B, 1, S, U)
     hidden = ops.tanh(ops.add(query, key))  # (B, T, S, U)
-    return ops.sum(hidden * score_kernel, axis=-1)
+    return ops.sum(ops.multiply(hidden, score_kernel), axis=-1)
 
 
 def check_equal_features(name, query_shape, key_shape):

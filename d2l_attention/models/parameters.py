@@ -372,9 +372,10 @@ def _check_attention(name, layer):
     if alone := {key: config[key] for key, value in alone.items() if value}:
         raise ValueError(
             "Weights are copied between layers with one axis of positions and "
-            "one of output features, no gate and no window. (A window is a "
-            "mask, too: attention_mask=window_mask(T, S, w - 1, w - 1) with a "
-            f"layer made without it.) Received: `{name}` with {alone}."
+            "one of output features, no gate and no window. (In self-attention "
+            "a window is a mask, too: attention_mask=window_mask(T, T, w - 1, "
+            "w - 1) with a layer made without it.) Received: "
+            f"`{name}` with {alone}."
         )
 
 

@@ -452,6 +452,7 @@ def test_recording_a_model_that_shows_less_warns_once_and_trains_on(part):
     data, recorder = draw(2, 6, 8), AttentionRecorder(draw(1, 6, 8))
     with pytest.warns(UserWarning, match="flash: its mechanism") as told:
         model.fit(data, data, epochs=3, callbacks=[recorder], verbose=0)
-    assert len(told) == 1 and recorder.epochs == [0, 1, 2]
+    assert [x.category for x in told].count(UserWarning) == 1
+    assert recorder.epochs == [0, 1, 2]
     assert [len(maps) for maps in recorder.frames] == [part] * 3
     assert all("flash" in maps.skipped for maps in recorder.frames)

@@ -88,7 +88,8 @@ def test_add_norm_adds_then_normalizes():
 
 def thinned(x):
     """What a dropout of 1/2 may leave: every other feature, or key."""
-    return x * (2.0 * (np.arange(x.shape[-1]) % 2)).astype("float32")
+    kept = (2.0 * (np.arange(x.shape[-1]) % 2)).astype("float32")
+    return x * (kept if isinstance(x, np.ndarray) else keras.ops.array(kept))
 
 
 @pytest.mark.every_backend

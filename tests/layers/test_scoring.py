@@ -4,6 +4,7 @@ from contract import (
     draw,
     gradients,
     input_gradients,
+    needs_padding_mask,
     to_numpy,
 )
 from d2l_attention import (
@@ -119,6 +120,7 @@ def test_permuting_keys_with_their_values_changes_nothing(name):
     )
 
 
+@needs_padding_mask
 def test_dot_product_attention_equals_keras_and_its_gradients_do():
     ours, keras_layer = DotProductAttention(scale=1.0), keras.layers.Attention()
     inputs = attention_inputs(query_size=7, key_size=7)

@@ -1,0 +1,71 @@
+"""The page for readers of other code: its recipes run, its tables are true."""
+
+from operator import attrgetter
+import re
+
+import d2l_attention
+from d2l_attention import heatmaps
+import pytest
+from test_pages import ROOT, blocks, run
+
+PAGE = "docs/coming-from.md"
+TEXT = (ROOT / PAGE).read_text("utf-8")
+RECIPES = blocks(PAGE)
+ROW = re.compile(r"^\| (.*`.*) \| (.*) \| (\[.*) \| .* \|$", re.MULTILINE)
+
+
+def test_each_library_has_a_recipe():
+    sections = TEXT.split("\n## ")[1:]
+    assert len(sections) == len(RECIPES) == 4
+    assert all("```python" in section for section in sections)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=["d2l", "tf", "keras", "torch"])
+def test_a_recipe_copies_weights_to_the_same_outputs(recipe):
+    if "import torch\n" in recipe:
+        pytest.importorskip("torch")
+    assert "\nassert " in recipe
+    run(recipe, {})
+
+
+def test_a_row_names_what_there_is_and_a_chapter_about_it():
+    page = (ROOT / "docs" / "contributing.md").read_text("utf-8")
+    rows = ROW.findall(TEXT)
+    assert len(rows) == TEXT.count("](../notebooks/") > 30
+    for _, ours, chapter in rows:
+        number, path = re.fullmatch(
+            r"\[(\d\d)\]\(\.\./(notebooks/.*)\)", chapter
+        ).groups()
+        assert f"/{number}_" in path
+        text = (ROOT / path).read_text("utf-8")
+        modules = re.search(rf"^\| {number} \[.*$", page, re.M)[0]
+        for name in re.findall(r"`(\w+)", ours):
+            thing = getattr(d2l_attention, name, None)
+            thing = thing or getattr(heatmaps, name)
+            _, module = thing.__module__.split(".", 1)
+            module = module.replace(".", "/") + ".py"
+            assert name in text or module in modules, f"{name}: {number}"
+
+
+@pytest.mark.parametrize(
+    ("section", "modules"),
+    [
+        ("keras.layers", ["keras.layers", "keras"]),
+        ("torch", ["torch", "torch.nn.functional"]),
+    ],
+)
+def test_what_a_row_names_of_a_library_is_there(section, modules):
+    modules = [pytest.importorskip(module) for module in modules]
+    _, _, rows = TEXT.partition(f"\n## {section}\n")
+    rows, *_ = rows.partition("\n```python")
+    names = re.findall(r"`([\w.]+)`", " ".join(x[0] for x in ROW.findall(rows)))
+    assert len(names) >= 6
+    for name in names:
+        assert any(has(module, name) for module in modules), name
+
+
+def has(module, name):
+    try:
+        return attrgetter(name)(module)
+    except AttributeError:
+        return None
