@@ -6,6 +6,8 @@ import os
 import sys
 import warnings
 
+from d2l_attention._extras import check_extra
+
 FOLDER = "d2l_attention.translator.commands"
 COMMANDS = {
     "train": "train a translator, with one worker or several",
@@ -28,6 +30,11 @@ def main(arguments=None):
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…")
     chosen = parser.parse_args(arguments)
+    try:
+        check_extra(f"`{parser.prog}`", "translator")
+    except ModuleNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
     try:
         command = import_module(
             f"d2l_attention.translator.commands.{chosen.command}"

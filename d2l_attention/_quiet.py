@@ -11,6 +11,8 @@ import os
 import sys
 import tempfile
 
+from d2l_attention._extras import import_keras
+
 
 def in_notebook():
     """Whether this process is an IPython kernel (and not a plain script)."""
@@ -60,13 +62,16 @@ def import_backend():
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         try:
             with hold_stderr():
-                import keras  # noqa: F401
+                import_keras()
         except KeyboardInterrupt:
             sys.exit(130)
+        except ModuleNotFoundError as error:
+            sys.exit(str(error))
     if not in_notebook():
-        return
+        return import_keras()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with hold_stderr():
+        import_keras()
         import keras
 
         keras.ops.ones(())  # the backend meets its devices

@@ -5,8 +5,8 @@ import re
 
 import d2l_attention
 from d2l_attention import heatmaps
+from page_code import ROOT, blocks, run
 import pytest
-from test_pages import ROOT, blocks, run
 
 PAGE = "docs/coming-from.md"
 TEXT = (ROOT / PAGE).read_text("utf-8")
@@ -20,6 +20,7 @@ def test_each_library_has_a_recipe():
     assert all("```python" in section for section in sections)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("recipe", RECIPES, ids=["d2l", "tf", "keras", "torch"])
 def test_a_recipe_copies_weights_to_the_same_outputs(recipe):
     if "import torch\n" in recipe:

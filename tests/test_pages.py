@@ -1,39 +1,21 @@
 """What the README and the pages of the book show is true and runs."""
 
 import csv
-from pathlib import Path
 import re
 
+from contract import needs_keras_of_the_pages
 from d2l_attention.datasets import load_results
 import keras
-import matplotlib.pyplot as plt
 import numpy as np
+from page_code import ROOT, SHOWN, blocks, run, run_shown
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHOWN = re.compile(
-    r"^```(python|text|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs/teaching").rglob("*.md")),
 ]
-BEFORE_DIFFERENCES, *DIFFERENCES = (
-    (ROOT / "docs" / "differences.md").read_text("utf-8").split("\n## ")
-)
-
-
-def blocks(page):
-    text = (ROOT / page).read_text("utf-8")
-    return PYTHON.findall(text)
-
-
-def run(code, names):
-    exec(compile(code, "<block>", "exec"), names)
-    plt.close("all")
 
 
 @pytest.fixture
@@ -60,28 +42,7 @@ def test_the_page_on_heatmaps_runs_from_top_to_bottom(there, capsys):
     assert all(leak.startswith("attention_1, head") for leak in leaks)
 
 
-def mended(code, diff):
-    """The code after a diff whose old lines stand in it once."""
-    old, new = (
-        "".join(f"{x[1:]}\n" for x in diff.splitlines() if x[0] in marks)
-        for marks in (" -", " +")
-    )
-    assert code.count(old) == 1, diff
-    return code.replace(old, new)
-
-
-def run_shown(shown, names, capsys):
-    """Run the code in order; each block of text is what it printed."""
-    code = ""
-    for kind, text in shown:
-        if kind == "text":
-            assert capsys.readouterr().out == text
-            continue
-        code = mended(code, text) if kind == "diff" else text
-        run(code, names)
-    assert not capsys.readouterr().out, "printed, and not shown"
-
-
+@needs_keras_of_the_pages
 def test_the_page_on_lost_masks_prints_what_it_shows(there, capsys):
     page = (ROOT / "docs" / "lost_masks.md").read_text("utf-8")
     (_, two_lines), *others = SHOWN.findall(page)
@@ -89,17 +50,6 @@ def test_the_page_on_lost_masks_prints_what_it_shows(there, capsys):
     run_shown(others, names, capsys)
     run(two_lines, names)
     assert [leak.kind for leak in names["leaks"]] == ["padding"]
-
-
-@pytest.mark.parametrize(
-    "section", DIFFERENCES, ids=lambda section: section.partition("\n")[0]
-)
-def test_a_section_on_differences_prints_what_it_shows(section, capsys):
-    (setup,) = SHOWN.findall(BEFORE_DIFFERENCES)
-    code, output = SHOWN.findall(section)
-    if "import torch" in code[1]:
-        pytest.importorskip("torch")
-    run_shown([setup, code, output], {}, capsys)
 
 
 def test_the_examples_of_the_readme_run(there):

@@ -1,5 +1,9 @@
 """The shipped corpus, Tatoeba files, token ids, and tasks drawn at random."""
 
+from d2l_attention._extras import check_extra
+
+check_extra("d2l_attention.datasets", "translator")
+
 from d2l_attention.datasets.corpus import (
     load_alignments,
     load_results,

@@ -1,5 +1,9 @@
 """A translator: its training, its scores, and `python -m d2l_attention`."""
 
+from d2l_attention._extras import check_extra
+
+check_extra("d2l_attention.translator", "translator")
+
 from d2l_attention.translator.run import load_translator
 from d2l_attention.translator.scores import (
     Score,

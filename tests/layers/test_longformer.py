@@ -1,12 +1,19 @@
 """One softmax over a window and the global tokens."""
 
-from contract import dense_attention, draw, to_numpy
+from contract import (
+    dense_attention,
+    draw,
+    give_to_keras,
+    needs_sliding_window,
+    to_numpy,
+)
 from d2l_attention import (
     LongformerAttention,
     MultiHeadAttention,
     longformer_attention,
 )
 from d2l_attention.layers.longformer import longformer_mask
+import keras
 import numpy as np
 import pytest
 
@@ -164,6 +171,30 @@ def test_the_layer_begins_as_multi_head_attention_under_the_mask(
         to_numpy(plain(x, attention_mask=mask, key_mask=MASK)),
         atol=2e-6,
     )
+
+
+@pytest.mark.every_backend
+@needs_sliding_window
+@pytest.mark.parametrize("window", [2, 6, 41])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_window_of_keras_is_one_more(window, causal):
+    """Keras counts the token itself, and so has w − 1 tokens on each side."""
+    x = draw(2, T, 7)
+    layer = LongformerAttention(H, 4, window=window - 1)
+    layer.build(x.shape)
+    theirs = keras.layers.MultiHeadAttention(
+        H, 4, use_bias=False, sliding_window=window
+    )
+    theirs.build(x.shape, x.shape)
+    give_to_keras(theirs, layer)
+    mask = np.arange(T) % 3 != 1  # each token sees one: itself or the last
+    found = layer(
+        x,
+        key_mask=np.broadcast_to(mask, (2, T)),
+        use_causal_mask=causal,
+    )
+    expected = theirs(x, x, attention_mask=mask[None], use_causal_mask=causal)
+    np.testing.assert_allclose(to_numpy(found), to_numpy(expected), atol=2e-6)
 
 
 def test_the_global_projections_matter_to_global_rows_only():

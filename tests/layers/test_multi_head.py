@@ -3,11 +3,19 @@
 from contract import (
     attention_inputs,
     check_layer,
+    check_same,
     dense_attention,
     draw,
+    give_to_keras,
+    needs_sliding_window,
+    needs_use_gate,
     to_numpy,
 )
-from d2l_attention import MultiHeadAttention, multi_head_attention
+from d2l_attention import (
+    MultiHeadAttention,
+    multi_head_attention,
+    window_mask,
+)
 from d2l_attention.layers import multi_head
 from d2l_attention.layers.multi_head import einsum
 import keras
@@ -103,7 +111,7 @@ def test_each_head_is_an_attention_of_its_own():
     )
 
 
-def in_keras(layer, query_shape, key_shape, value_shape, dtype=None):
+def in_keras(layer, query_shape, key_shape, value_shape, dtype=None, **options):
     """`keras.layers.MultiHeadAttention` with the weights of `layer`."""
     theirs = keras.layers.MultiHeadAttention(
         layer.num_heads,
@@ -112,18 +120,10 @@ def in_keras(layer, query_shape, key_shape, value_shape, dtype=None):
         use_bias=layer.use_bias,
         output_shape=layer.output_dim,
         dtype=dtype,
+        **options,
     )
     theirs.build(query_shape, value_shape, key_shape)
-    ours = {w.path.split("/", 1)[1]: to_numpy(w) for w in layer.weights}
-    pairs = {
-        "query": "W_q",
-        "key": "W_k",
-        "value": "W_v",
-        "attention_output": "W_o",
-    }
-    for weight in theirs.weights:
-        *_, name, kind = weight.path.split("/")
-        weight.assign(ours[f"{pairs[name]}/{kind}"].reshape(weight.shape))
+    give_to_keras(theirs, layer)
     return theirs
 
 
@@ -203,6 +203,84 @@ def test_gradients_equal_those_of_keras(dtype):
             rtol={"float32": 0, "float16": 3e-2}[dtype],
             err_msg=name,
         )
+
+
+@pytest.mark.every_backend
+@needs_sliding_window
+@pytest.mark.parametrize("window", [1, 4, 13])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_of_keras_is_a_mask(window, causal):
+    """Keras counts the token itself: w − 1 keys back, and as many ahead."""
+    x = draw(2, 11, 7)
+    ours = MultiHeadAttention(3, 4)
+    ours.build(x.shape)
+    theirs = in_keras(ours, *3 * [x.shape], sliding_window=window)
+    more = np.random.default_rng(1).random((2, 11, 11)) < 0.7
+    more |= np.eye(11, dtype="bool")  # Keras has no zeros for empty rows
+    near = to_numpy(window_mask(11, 11, window - 1, window - 1))
+    for mask in (None, more):
+        arguments = {"use_causal_mask": causal, "return_attention_scores": True}
+        found = ours(
+            x, attention_mask=near if mask is None else near & mask, **arguments
+        )
+        check_same(found, theirs(x, x, attention_mask=mask, **arguments))
+        # Without weights, Keras calls the operation of its backend.
+        fused = theirs(x, x, attention_mask=mask, use_causal_mask=causal)
+        check_same(found[:1], [fused])
+
+
+@pytest.mark.every_backend
+@needs_sliding_window
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_of_keras_begins_with_the_first_key(causal):
+    """Keras aligns the first query and key, and `window_mask` the last."""
+    x, y = draw(2, 5, 7), draw(2, 13, 7)
+    ours = MultiHeadAttention(3, 4)
+    ours.build(x.shape, y.shape)
+    theirs = in_keras(ours, x.shape, y.shape, y.shape, sliding_window=3)
+    expected = theirs(x, y, use_causal_mask=causal)
+    ahead = 0 if causal else 2
+    mask = window_mask(13, 13, 2, ahead)[:5]  # of the first 5 of 13 queries
+    check_same([ours(x, key=y, attention_mask=mask)], [expected])
+    last = ours(x, key=y, attention_mask=window_mask(5, 13, 2, ahead))
+    assert np.abs(to_numpy(last) - to_numpy(expected)).max() > 0.1
+
+
+@pytest.mark.every_backend
+@needs_use_gate
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_a_gate_of_keras_scales_the_heads_before_they_are_joined(use_bias):
+    """output = [σ(Q W_g,1) ⊙ head_1; …; σ(Q W_g,H) ⊙ head_H] W_o."""
+    inputs = attention_inputs()
+    query, key, value = inputs.values()
+    mask = np.random.default_rng(1).random((2, 11, 13)) < 0.7
+    mask[:, :, 0] = True  # Keras has no zeros for empty rows
+    ours = MultiHeadAttention(**SIZES, use_bias=use_bias)
+    ours.build(query.shape, value.shape, key.shape)
+    shapes = [x.shape for x in inputs.values()]
+    theirs = in_keras(ours, *shapes, use_gate=True)
+    w_g = draw(7, 3, 5)
+    b_g = draw(3, 5) if use_bias else 0
+    for weight in theirs.weights:
+        if "/gate/" in weight.path:
+            weight.assign(w_g if weight.name == "kernel" else b_g)
+    heads, weights = multi_head_attention(
+        ours.project_query(query),
+        ours.project_key(key),
+        ours.project_value(value),
+        mask,
+    )
+    gate = keras.ops.sigmoid(np.einsum("btd,dhv->bthv", query, w_g) + b_g)
+    check_same(
+        [ours.join_heads(gate * heads), weights],
+        theirs(
+            query,
+            key=key,
+            value=value,
+            attention_mask=mask,
+            return_attention_scores=True,
+        ),
+    )
 
 
 def test_a_mask_without_head_axis_holds_for_every_head():

@@ -1,12 +1,24 @@
 """Heads that share keys and values, against NumPy, Keras and our own."""
 
-from contract import attention_inputs, check_layer, draw, to_numpy
+from contract import (
+    attention_inputs,
+    check_layer,
+    check_same,
+    draw,
+    give_to_keras,
+    gradients,
+    needs_fewer_key_heads,
+    needs_sliding_window,
+    needs_use_gate,
+    to_numpy,
+)
 from d2l_attention import (
     GroupedQueryAttention,
     MultiHeadAttention,
     MultiQueryAttention,
     grouped_query_attention,
     multi_head_attention,
+    window_mask,
 )
 from d2l_attention.layers.multi_query import share_heads
 import keras
@@ -83,25 +95,115 @@ def test_as_many_groups_as_heads_is_multi_head_attention(num_queries):
     )
 
 
+def in_keras(layer, query_shape, key_shape, **options):
+    """`keras.layers.GroupQueryAttention` with the weights of `layer`."""
+    theirs = keras.layers.GroupQueryAttention(
+        layer.key_dim,
+        layer.num_heads,
+        layer.num_kv_heads,
+        use_bias=layer.use_bias,
+        **options,
+    )
+    layer.build(query_shape, key_shape)
+    for i, weight in enumerate(layer.weights):  # biases start at 0
+        weight.assign(0.3 * draw(*weight.shape, seed=i))
+    theirs.build(query_shape, key_shape)
+    give_to_keras(theirs, layer)
+    return theirs
+
+
+def random_mask(num_queries, num_keys):
+    shape = (2, num_queries, num_keys)
+    mask = np.random.default_rng(1).random(shape) < 0.7
+    mask[:, :, 0] = True  # Keras has no zeros for empty rows
+    return mask
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_equals_the_layer_of_keras(groups, use_bias):
+    x, y, mask = draw(2, 11, 7), draw(2, 13, 7), random_mask(11, 13)
+    ours = GroupedQueryAttention(6, groups, 4, use_bias=use_bias)
+    theirs = in_keras(ours, x.shape, y.shape)
+    arguments = {"attention_mask": mask, "return_attention_scores": True}
+    check_same(ours(x, key=y, **arguments), theirs(x, y, **arguments))
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("mask", [None, random_mask(11, 11)])
+def test_equals_the_causal_layer_of_keras(mask):
+    x = draw(2, 11, 7)
+    ours = GroupedQueryAttention(6, 2, 4)
+    theirs = in_keras(ours, x.shape, x.shape)
+    arguments = {"attention_mask": mask, "use_causal_mask": True}
+    # Without weights, Keras calls the operation of its backend.
+    check_same([ours(x, **arguments)], [theirs(x, x, **arguments)])
+    arguments["return_attention_scores"] = True
+    check_same(ours(x, **arguments), theirs(x, x, **arguments))
+
+
 @pytest.mark.every_backend
 @pytest.mark.parametrize("groups", [1, 2, 3])
-def test_equals_the_layer_of_keras(groups):
+def test_gradients_equal_those_of_keras(groups):
     x, y = draw(2, 11, 7), draw(2, 13, 7)
-    mask = np.random.default_rng(1).random((2, 11, 13)) < 0.7
-    mask[:, :, 0] = True  # Keras has no zeros for empty rows
-    ours = GroupedQueryAttention(6, groups, 4)
-    ours.build(x.shape, y.shape)
-    theirs = keras.layers.GroupQueryAttention(4, 6, groups, use_bias=False)
-    theirs.build(x.shape, y.shape)
-    for weight, value in zip(theirs.weights, ours.get_weights(), strict=True):
-        weight.assign(value.reshape(weight.shape))
-    arguments = {"attention_mask": mask, "return_attention_scores": True}
-    for found, expected in zip(
-        ours(x, key=y, **arguments), theirs(x, y, **arguments), strict=True
+    ours = GroupedQueryAttention(6, groups, 4, use_bias=True)
+    theirs = in_keras(ours, x.shape, y.shape)
+    arguments = {"key": y, "value": y, "attention_mask": random_mask(11, 13)}
+    direction = draw(2, 11, 7, seed=5)
+    for variable, found, expected in zip(
+        ours.trainable_variables,  # both in the order of Q, K, V and output
+        gradients(ours, x, arguments, direction),
+        gradients(theirs, x, arguments, direction),
+        strict=True,
     ):
+        expected = to_numpy(expected).reshape(variable.shape)
         np.testing.assert_allclose(
-            to_numpy(found), to_numpy(expected), atol=1e-5
+            to_numpy(found), expected, atol=1e-4, err_msg=variable.path
         )
+
+
+@pytest.mark.every_backend
+@needs_sliding_window
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_of_keras_is_a_mask(causal):
+    """Keras counts the token itself: w − 1 keys back, and as many ahead."""
+    x = draw(2, 11, 7)
+    ours = GroupedQueryAttention(6, 2, 4)
+    theirs = in_keras(ours, x.shape, x.shape, sliding_window=4)
+    arguments = {"use_causal_mask": causal, "return_attention_scores": True}
+    found = ours(x, attention_mask=window_mask(11, 11, 3, 3), **arguments)
+    check_same(found, theirs(x, x, **arguments))
+
+
+@pytest.mark.every_backend
+@needs_use_gate
+def test_a_gate_of_keras_scales_each_query_head():
+    """output = [σ(Q W_g,1) ⊙ head_1; …; σ(Q W_g,H) ⊙ head_H] W_o."""
+    x, y, mask = draw(2, 11, 7), draw(2, 13, 7), random_mask(11, 13)
+    ours = GroupedQueryAttention(6, 2, 4)
+    theirs = in_keras(ours, x.shape, y.shape, use_gate=True)
+    (gate,) = (w for w in theirs.weights if "/gate/" in w.path)
+    gate.assign(draw(7, 6, 4))
+    heads, weights = grouped_query_attention(
+        ours.project_query(x), ours.project_key(y), ours.project_value(y), mask
+    )
+    gate = ops.sigmoid(ops.einsum("btd,dhv->bthv", x, gate))
+    check_same(
+        [ours.join_heads(gate * heads), weights],
+        theirs(x, y, attention_mask=mask, return_attention_scores=True),
+    )
+
+
+@pytest.mark.every_backend
+@needs_fewer_key_heads
+@pytest.mark.parametrize("groups", [2, 3, 6])
+def test_the_function_equals_the_operation_of_keras(groups):
+    query, mask = draw(2, 11, 6, 4), random_mask(11, 13)
+    key, value = draw(2, 13, groups, 4), draw(2, 13, groups, 4, seed=1)
+    found, _ = grouped_query_attention(query, key, value, mask)
+    expected = ops.dot_product_attention(query, key, value, mask=mask[:, None])
+    check_same([found], [expected])
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])

@@ -5,9 +5,9 @@ import contextlib
 import json
 from pathlib import Path
 import socket
-import sys
 import threading
 
+from d2l_attention._extras import check_extra
 from d2l_attention.datasets import END, DataError
 from d2l_attention.heatmaps import view_attention
 from d2l_attention.translator.commands import (
@@ -42,16 +42,9 @@ def main(arguments):
     add_search_options(parser)
     options = parser.parse_args(arguments)
     search = search_options(parser, options)
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError as error:
-        print(
-            f'{error}. Run: python -m pip install "starlette>=0.40" '
-            '"uvicorn>=0.30"',
-            file=sys.stderr,
-        )
-        return 2
+    check_extra(f"`{parser.prog}`", "demo")
+    import uvicorn
+
     find_devices()
     run = Run(options.run)
     translator, what = run.load()

@@ -1,0 +1,54 @@
+"""What some rooms need beyond Keras, NumPy and matplotlib."""
+
+from importlib.metadata import PackageNotFoundError, requires
+from importlib.util import find_spec
+import re
+
+BACKENDS = ("tensorflow", "jax", "torch")
+
+
+def import_keras():
+    """Import Keras; if its backend is not there, say how to get one."""
+    try:
+        import keras  # noqa: F401
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing not in (*BACKENDS, "jaxlib"):
+            raise
+        present = [name for name in BACKENDS if find_spec(name)]
+        if present:
+            mend = (
+                f"{present[0]} is there: set the environment variable "
+                f"KERAS_BACKEND={present[0]} before Keras is imported."
+            )
+        else:
+            mend = 'Run: python -m pip install "tensorflow>=2.18"'
+        raise ModuleNotFoundError(
+            f"Keras needs {missing}, which is not installed. {mend}",
+            name=missing,
+        ) from None
+
+
+def name_of(requirement):
+    """The package in a line such as `regex>=2024.4; extra == "translator"`."""
+    return re.match(r"[\w-]+", requirement)[0]
+
+
+def check_extra(room, extra):
+    """Raise if packages of an extra are not installed; say how to get them."""
+    try:
+        lines = requires("d2l-attention") or []
+    except PackageNotFoundError:  # a clone that was not installed
+        return
+    missing = [
+        line.partition(";")[0].strip()
+        for line in lines
+        if re.search(rf"""extra == ['"]{extra}['"]""", line)
+        and not find_spec(name_of(line))
+    ]
+    if missing:
+        quoted = " ".join(f'"{x}"' for x in missing)
+        raise ModuleNotFoundError(
+            f"{room} needs packages of the extra [{extra}]. "
+            f"Run: python -m pip install {quoted}"
+        )

@@ -1,0 +1,80 @@
+"""The package needs Keras and two others; what more a room needs, it says."""
+
+import os
+from pathlib import Path
+import subprocess
+import sys
+import tomllib
+
+from d2l_attention import __main__, _extras
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def run_without(missing, code, **environment):
+    """What a new Python, in which packages are missing, says at last."""
+    code = f"import sys\nsys.modules |= dict.fromkeys({missing!r})\n{code}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        cwd=ROOT,
+    )
+    return "" if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+def names(requirements):
+    return [_extras.name_of(line) for line in requirements]
+
+
+@pytest.mark.every_backend
+def test_layers_models_and_heatmaps_need_three_packages():
+    assert names(PROJECT["dependencies"]) == ["keras", "matplotlib", "numpy"]
+    others = names(EXTRAS["translator"] + EXTRAS["demo"])
+    # TensorFlow brings `requests` along, and imports it.
+    others = set(others) - {*_extras.BACKENDS, "requests"}
+    code = "import d2l_attention.heatmaps, d2l_attention.explorables"
+    assert not run_without([*others, "scipy", "IPython"], code)
+
+
+def test_a_missing_extra_is_named_with_the_command():
+    said = run_without(["regex", "tqdm"], "import d2l_attention.datasets")
+    assert said == (
+        "ModuleNotFoundError: d2l_attention.datasets needs packages of the "
+        'extra [translator]. Run: python -m pip install "regex>=2024.4" '
+        '"tqdm>=4.66"'
+    )
+
+
+def test_a_command_without_its_extra_says_so_in_a_line(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    assert __main__.main(["train", "runs/mine"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("`python -m d2l_attention` needs packages of the ")
+    assert said.endswith('pip install "sacrebleu>=2.4"\n')
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("there", "mend"),
+    [
+        ([], 'Run: python -m pip install "tensorflow>=2.18"'),
+        (
+            ["torch"],
+            "torch is there: set the environment variable KERAS_BACKEND=torch "
+            "before Keras is imported.",
+        ),
+    ],
+)
+def test_a_missing_backend_is_named_with_what_to_do(there, mend, tmp_path):
+    for name in there:
+        (tmp_path / f"{name}.py").touch()
+    missing = [name for name in _extras.BACKENDS if name not in there]
+    code = f"sys.path.insert(0, {str(tmp_path)!r})\nimport d2l_attention"
+    said = run_without(missing, code, KERAS_BACKEND="tensorflow")
+    expected = "Keras needs tensorflow, which is not installed. " + mend
+    assert said == f"ModuleNotFoundError: {expected}"
