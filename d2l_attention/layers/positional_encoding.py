@@ -57,10 +57,10 @@ class _PositionalEncoding(keras.Layer):
             rows = self.table[start : start + length]  # (T, D)
         else:
             steps = ops.arange(ops.shape(x)[1], dtype="int32")
-            positions = ops.expand_dims(start, -1) + steps  # (T,) or (B, T)
-            last = self.max_length - 1
-            # (T, D) or (B, T, D)
-            rows = ops.take(self.table, ops.minimum(positions, last), axis=0)
+            start = ops.expand_dims(ops.cast(start, "int32"), -1)
+            # (T,) or (B, T)
+            positions = ops.clip(start + steps, 0, self.max_length - 1)
+            rows = ops.take(self.table, positions, axis=0)
         return x + ops.cast(rows, x.dtype)  # (B, T, D)
 
     def compute_output_shape(self, x_shape):
@@ -89,9 +89,9 @@ class PositionalEncoding(_PositionalEncoding):
 
     Raises:
         ValueError: If `max_length` is not positive, `x` has not three axes,
-            or a position is not in 0 … `max_length` − 1. (Where `start` or T
-            is known only in the graph, nothing is raised; a token after the
-            last position is given the last.)
+            or a position is not in 0 … `max_length` − 1. (Where `start` is a
+            tensor, or T is known only in the graph, nothing is raised; a token
+            outside is given the first or the last position.)
 
     Example:
         >>> import numpy as np

@@ -67,3 +67,74 @@ class OfTorchLayers(nn.Module):
             memory_key_padding_mask=padding,
         )
         return self.output_layer(y)
+
+
+def trainer_of_torch(model, data, compiled=False):
+    """Trains on batches that are ready; without arguments, run once."""
+    batches = [
+        tuple(torch.tensor(x).long() for x in (*inputs.values(), labels))
+        for inputs, labels, _ in data.as_numpy_iterator()
+    ]
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
+    call = torch.compile(model) if compiled else model
+
+    def run():
+        for source, target, labels in batches:
+            logits = call(source, target).flatten(0, 1)
+            loss = nn.functional.cross_entropy(
+                logits, labels.flatten(), ignore_index=0
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    run()  # compiles
+    return run
+
+
+def rivals_of_torch(ours, sizes, widths, data):
+    """Both as large as ours, biases of the attention apart."""
+    # The sizes of an earlier model would count as ones that may change.
+    torch.compiler.reset()
+    models = [OfTorchLayers(*sizes, **widths) for _ in range(2)]
+    counted = sum(
+        parameter.numel()
+        for name, parameter in models[0].named_parameters()
+        if not name.endswith(("in_proj_bias", "out_proj.bias"))
+    )
+    assert counted == ours.count_params()
+    return {
+        "torch, eager": trainer_of_torch(models[0], data),
+        "torch, compiled": trainer_of_torch(models[1], data, compiled=True),
+    }
+
+
+def add_times(table, what, steps, seconds, rivals):
+    for name, rival in rivals.items():
+        table(
+            f"{what}, ms/step",
+            f"{1e3 * seconds / steps:.1f}",
+            f"{name} {1e3 * rival / steps:.1f}",
+            f"{rival / seconds:.2f}",
+        )
+
+
+@pytest.mark.parametrize(
+    "what, widths, least",
+    [
+        ("the documents' Transformer", DOCUMENTS, 1.0),
+        ("4 layers of 256", REALISTIC, 0.9),
+    ],
+)
+def test_training_keeps_up_with_torch(what, widths, least, race, table):
+    if widths is DOCUMENTS:
+        data, sizes, tokens = batches()
+    else:
+        (data, tokens), sizes = long_batches(), (VOCAB_SIZE, VOCAB_SIZE)
+    ours = Transformer(*sizes, **widths, max_length=LENGTH)
+    run = trainer(ours, data)
+    seconds, rivals = race(run, rivals_of_torch(ours, sizes, widths, data))
+    steps = int(data.cardinality())
+    add_speeds(table, f"training {what}", tokens, seconds, rivals)
+    add_times(table, f"training {what}", steps, seconds, rivals)
+    assert min(rivals.values()) / seconds >= least

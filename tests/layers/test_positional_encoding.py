@@ -51,6 +51,20 @@ def test_one_token_at_a_time_equals_all_at_once(encoding):
             np.testing.assert_array_equal(to_numpy(one)[:, 0], whole[:, t])
 
 
+@pytest.mark.every_backend
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_sentences_may_begin_at_positions_of_their_own(encoding):
+    x = np.repeat(draw(1, 3, 4), 3, axis=0)
+    layer = encoding(max_length=9)
+    starts = np.array([2, 5, -1])  # NumPy's ints are of 64 bits
+    found = to_numpy(layer(x, start=starts))
+    for i in (0, 1):
+        alone = layer(x[:1], start=int(starts[i]))
+        np.testing.assert_array_equal(found[i], to_numpy(alone)[0])
+    first = to_numpy(layer(x[:1, :1]))[0, 0]
+    np.testing.assert_allclose(found[2, 0], first, atol=1e-6)
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_tokens_beyond_the_positions_are_refused(encoding):
     layer = encoding(max_length=5)
