@@ -6,6 +6,15 @@ import keras
 import numpy as np
 
 
+def as_array(x, dtype=None):
+    """An array of NumPy, of a tensor too, whatever its dtype and gradient."""
+    if keras.ops.is_tensor(x):
+        x = keras.ops.convert_to_numpy(x)
+        if x.dtype.name == "bfloat16":  # no float to NumPy
+            x = x.astype("float32")
+    return np.asarray(x, dtype)
+
+
 def check_room(model, num_tokens):
     """Refuse more tokens than a model has positions."""
     most = getattr(model, "max_length", None)

@@ -15,14 +15,15 @@ def import_keras():
         missing = str(error.name).partition(".")[0]
         if missing not in (*BACKENDS, "jaxlib"):
             raise
-        present = [name for name in BACKENDS if find_spec(name)]
+        others = [x for x in BACKENDS if not missing.startswith(x)]
+        present = [x for x in others if getattr(find_spec(x), "origin", None)]
         if present:
             mend = (
                 f"{present[0]} is there: set the environment variable "
                 f"KERAS_BACKEND={present[0]} before Keras is imported."
             )
         else:
-            mend = 'Run: python -m pip install "tensorflow>=2.18"'
+            mend = f"Run: python -m pip install {missing.removesuffix('lib')}"
         raise ModuleNotFoundError(
             f"Keras needs {missing}, which is not installed. {mend}",
             name=missing,
@@ -34,7 +35,7 @@ def name_of(requirement):
     return re.match(r"[\w-]+", requirement)[0]
 
 
-def check_extra(room, extra):
+def check_extra(room, extra, do_without=()):
     """Raise if packages of an extra are not installed; say how to get them."""
     try:
         lines = requires("d2l-attention") or []
@@ -44,6 +45,7 @@ def check_extra(room, extra):
         line.partition(";")[0].strip()
         for line in lines
         if re.search(rf"""extra == ['"]{extra}['"]""", line)
+        and name_of(line) not in do_without
         and not find_spec(name_of(line))
     ]
     if missing:

@@ -62,7 +62,7 @@ def test_a_command_without_its_extra_says_so_in_a_line(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("there", "mend"),
     [
-        ([], 'Run: python -m pip install "tensorflow>=2.18"'),
+        ([], "Run: python -m pip install tensorflow"),
         (
             ["torch"],
             "torch is there: set the environment variable KERAS_BACKEND=torch "
@@ -78,3 +78,14 @@ def test_a_missing_backend_is_named_with_what_to_do(there, mend, tmp_path):
     said = run_without(missing, code, KERAS_BACKEND="tensorflow")
     expected = "Keras needs tensorflow, which is not installed. " + mend
     assert said == f"ModuleNotFoundError: {expected}"
+
+
+def test_the_corpus_can_be_read_without_tensorflow():
+    backends = {"tensorflow": None}
+    code = (
+        "import sys\nfrom d2l_attention import _extras\n"
+        "found = _extras.find_spec\n"
+        "_extras.find_spec = lambda x: x not in "
+        f"{backends!r} and found(x)\nimport d2l_attention.datasets"
+    )
+    assert not run_without([], code)

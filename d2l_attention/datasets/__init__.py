@@ -2,7 +2,7 @@
 
 from d2l_attention._extras import check_extra
 
-check_extra("d2l_attention.datasets", "translator")
+check_extra("d2l_attention.datasets", "translator", do_without=["tensorflow"])
 
 from d2l_attention.datasets.corpus import (
     load_alignments,

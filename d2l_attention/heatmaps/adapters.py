@@ -5,6 +5,7 @@ import functools
 import inspect
 from typing import NamedTuple
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.guesses import differs, is_close
 import keras
 from keras import ops, tree
@@ -205,7 +206,13 @@ def _by_scores(layer, record):
                 if not _agree(result[0], output, weights):
                     record(_DISAGREE)
                     return result
-                weights = _even_where_empty(weights)
+                even = _even_where_empty(weights)
+                if even is not weights and not _gives(
+                    result[0], even, args, kwargs
+                ):
+                    record(_HIDDEN)
+                    return result
+                weights = even
             record(_join_axes(weights, axes), _key_of(args, kwargs))
         return result
 
@@ -253,6 +260,12 @@ _DISAGREE = (
 )
 
 
+_HIDDEN = (
+    "a query that may see nothing attends all the same, to keys that are "
+    "hidden, and its fused operation keeps those weights to itself"
+)
+
+
 def _agree(fused, output, weights):
     """Whether both outputs are the same, in rows that may see a key.
 
@@ -278,8 +291,36 @@ def _agree(fused, output, weights):
 def _even_where_empty(weights):
     """What Keras's fused operation does for a query that may see nothing."""
     some = ops.any(weights > 0, axis=-1, keepdims=True)
+    if not _may_be_false(some):
+        return weights
     even = ops.ones_like(weights) / ops.shape(weights)[-1]
     return ops.where(some, weights, even)
+
+
+def _may_be_false(condition):
+    """Whether any of it is; in a graph, nobody knows."""
+    try:
+        return not as_array(condition).all()
+    except Exception:  # each backend has its own for a tensor of a graph
+        return True
+
+
+def _gives(output, weights, args, kwargs):
+    """Whether an output `(B, T, H, K)` is the weights times the values.
+
+    torch's fused operation adds to the scores of hidden keys, in float16, a
+    number that a query which sees no other key does not feel.
+    """
+    value = args[2] if args[2:] else kwargs.get("value")
+    if value is None or len(weights.shape) != 4 or len(value.shape) != 4:
+        return True
+    try:
+        output, weights, value = map(as_array, (output, weights, value))
+    except Exception:  # each backend has its own for a tensor of a graph
+        return True
+    value = np.repeat(value, weights.shape[1] // value.shape[2], axis=2)
+    expected = np.einsum("bhts,bshk->bthk", weights, value, dtype="float32")
+    return not differs(expected, output, share=0.05).any()
 
 
 def _join_axes(weights, axes):

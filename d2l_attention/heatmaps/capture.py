@@ -12,6 +12,7 @@ import warnings
 import zipfile
 
 from d2l_attention._atomic import write_whole
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.adapters import (
     BY_GUESS,
     NoWeights,
@@ -103,9 +104,10 @@ class AttentionMaps(Mapping):
 
 
 def _plain(maps):
+    arrays = {path: as_array(w) for path, w in maps.items()}
     return {
-        path: np.asarray(w, "float32") if str(w.dtype) == "bfloat16" else w
-        for path, w in maps.items()
+        path: w.astype("float32") if w.dtype.name == "bfloat16" else w
+        for path, w in arrays.items()
     }
 
 
@@ -337,8 +339,17 @@ class _Traces:
         self._variables = [
             (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
         ]
+        self._generator = None
+        if keras.backend.backend() == "torch":  # dropout draws from its own
+            import torch
+
+            self._generator = torch.get_rng_state()
 
     def remove(self):
+        if self._generator is not None:
+            import torch
+
+            torch.set_rng_state(self._generator)
         for variable, value in self._variables:
             variable.assign(value)
         for layer, before in self._attributes:

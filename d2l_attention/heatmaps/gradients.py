@@ -1,11 +1,12 @@
 """How much a chosen output depends on each weight of attention."""
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.capture import AttentionMaps, Run, beside, build
 from d2l_attention.heatmaps.guesses import Reading
 from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
 import keras
-from keras import ops
+from keras import ops, tree
 import numpy as np
 
 
@@ -18,9 +19,11 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
 
     The model runs as in `get_attention_weights`, except that Keras's layers
     form their weights instead of taking a fused operation, so that the
-    outputs can differ by rounding. A layer in a loop, one that forms no
-    weights, or one whose weights come neither from this package nor from
-    `keras.ops.softmax`, is named in `skipped`. It works eagerly.
+    outputs can differ by rounding; and a query of theirs that may see nothing
+    has weights 0, where the fused operation has even ones. A layer in a loop,
+    one that forms no weights, or one whose weights come neither from this
+    package nor from `keras.ops.softmax`, is named in `skipped`. It works
+    eagerly.
 
     Source: Chefer, Gur and Wolf (2021), arXiv:2103.15679, section 3.
 
@@ -117,6 +120,12 @@ def _by_tape(run_with, _):
 def _by_autograd(run_with, _):
     import torch
 
+    if torch.is_inference_mode_enabled():
+        raise ValueError(
+            "There are no gradients in `torch.inference_mode()`. Call "
+            "`get_attention_gradients` outside it."
+        )
+
     def watch(weights):
         # Where nothing before them has a gradient, they are the first.
         return weights if weights.requires_grad else weights.requires_grad_()
@@ -126,7 +135,7 @@ def _by_autograd(run_with, _):
         weights = [weights for _, weights in run.changed]
         if weights and chosen.requires_grad:
             gradients = torch.autograd.grad(
-                chosen, weights, materialize_grads=True
+                chosen, weights, retain_graph=True, materialize_grads=True
             )
         else:
             gradients = [torch.zeros_like(w) for w in weights]
@@ -137,23 +146,39 @@ def _by_addition(run_with, model):
     """JAX has gradients by arguments only: zeros that are added, here."""
     import jax
 
-    state = [(v, v.value) for v in model.non_trainable_variables]
+    variables = model.non_trainable_variables
+    before = [v.value for v in variables]
     _, outputs, run = run_with(lambda weights: weights)
+    after = [v.value for v in variables]
     arrays = [beside(outputs, weights) for _, weights in run.changed]
     zeros = [None if w is None else ops.zeros_like(w) for w in arrays]
 
     def chosen(zeros):
-        for variable, value in state:  # dropout draws the same again
-            variable.assign(value)
+        put_back(before)  # dropout draws the same again
         added = iter(zeros)
 
         def add(weights):
             zero = next(added)
             return weights if zero is None else weights + zero
 
-        return run_with(add)[0]
+        return run_with(add)[:2]
 
-    return outputs, run, _named(run, jax.grad(chosen)(zeros))
+    def put_back(values):
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    try:
+        gradients, again = jax.grad(chosen, has_aux=True)(zeros)
+    finally:
+        put_back(after)
+    pairs = zip(tree.flatten(outputs), tree.flatten(again), strict=True)
+    if not all(np.allclose(*map(as_array, p), atol=1e-3) for p in pairs):
+        raise ValueError(
+            "On JAX the model runs twice, and its outputs differed, as with a "
+            "dropout that draws from no seed generator of the model. Give "
+            "`keras.random.dropout` a `keras.random.SeedGenerator` of a layer."
+        )
+    return outputs, run, _named(run, gradients)
 
 
 def _named(run, gradients):

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.selection import by_path, check_mapping, to_numpy
 import numpy as np
 
@@ -127,7 +128,7 @@ def _forbidden(path, weights, key_mask, query_mask, use_causal_mask, window):
 
 
 def _fitting(mask, shape, kind, path):
-    mask = np.asarray(mask, bool)
+    mask = as_array(mask, bool)
     if mask.shape != shape:
         raise ValueError(
             f"The {kind} mask of {path!r} must be {shape}, its sentences and "

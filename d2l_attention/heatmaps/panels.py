@@ -1,5 +1,6 @@
 """Many heatmaps under one colour scale: side by side, or one after another."""
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.labels import (
     families_for,
     label_axis,
@@ -189,7 +190,7 @@ def animate_attention(
     start = _start_grid
     if not (len(frames) and all(hasattr(frame, "items") for frame in frames)):
         start = _start_map
-        frames = np.asarray(frames, "float64")
+        frames = as_array(frames, "float64")
         if frames.ndim == 4:
             raise ValueError(
                 "`frames` must have two or three axes: choose one map, such as "

@@ -7,6 +7,7 @@ columns patches.
 import math
 import warnings
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.labels import families_for, label_axis
 from d2l_attention.heatmaps.palette import WEIGHTS_MAP
 from d2l_attention.heatmaps.plots import draw_scale, frame_cell, highest
@@ -192,7 +193,7 @@ def _find_query(query, num_queries, num_keys, first_patch, grid):
 
 def _to_grey(image):
     """A picture `(height, width)` of floats from 0 (black) to 1."""
-    image = np.asarray(image)
+    image = as_array(image)
     if image.ndim not in (2, 3) or image.shape[2:] not in ((), (3,)):
         raise ValueError(
             "`image` must be one picture, (height, width) or (height, width, "
@@ -327,7 +328,7 @@ def join_windows(weights, grid, window, *, shift=0):
         >>> join_windows(weights, grid=(2, 4), window=2)[0, 0, 0]
         array([0.25, 0.25,  nan,  nan, 0.25, 0.25,  nan,  nan])
     """
-    weights = np.asarray(weights)
+    weights = as_array(weights)
     rows, columns = grid
     _check_windows(weights.shape, rows, columns, window, shift)
     order = np.arange(rows * columns).reshape(rows, columns)

@@ -4,6 +4,7 @@ No function here calls `show`. Weights are NumPy arrays, or anything that
 NumPy can read. Rows are queries, columns are keys.
 """
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.labels import (
     families_for,
     label_axis,
@@ -271,10 +272,10 @@ def plot_entropy(
 
 def _entropy_of_heads(weights, mask, normalize):
     """Mean entropy of each head, `(H,)`; NaN where no query attends."""
-    weights = np.asarray(weights, "float64")
+    weights = as_array(weights, "float64")
     weights = weights[None] if weights.ndim == 3 else weights  # (B, H, T, S)
     if mask is not None and np.ndim(mask) == 3:
-        mask = np.asarray(mask)[:, None]  # (B, 1, T, S)
+        mask = as_array(mask)[:, None]  # (B, 1, T, S)
     entropy = attention_entropy(weights, mask=mask, normalize=normalize)
     entropy = np.ma.masked_invalid(entropy)  # (B, H, T)
     return entropy.mean(axis=(0, 2)).filled(np.nan)

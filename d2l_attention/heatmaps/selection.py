@@ -4,6 +4,7 @@ import fnmatch
 from numbers import Integral
 import warnings
 
+from d2l_attention._checks import as_array
 import numpy as np
 
 UNREAD = " The last token of a generation was never read: leave it out."
@@ -224,14 +225,14 @@ def hide(weights, mask, of="weights"):
     if np.isposinf(weights).any():  # the others have a look, but not this
         raise ValueError(f"The {of} must be finite. Received: infinity.")
     if mask is not None:
-        mask = np.broadcast_to(np.asarray(mask, bool), weights.shape)
+        mask = np.broadcast_to(as_array(mask, bool), weights.shape)
         weights = np.ma.masked_where(~mask, weights, copy=False)
     return np.ma.masked_invalid(weights, copy=False)
 
 
 def as_floats(weights):
     """An array of floats of 32 bits or more; not a copy, if it is one."""
-    weights = np.asarray(weights)
+    weights = as_array(weights)
     if weights.dtype.itemsize == 2:  # bfloat16 is no float to NumPy
         return weights.astype("float32")
     return weights.astype(np.result_type(weights, "float32"), copy=False)
@@ -280,7 +281,7 @@ def _as_four_axes(mask, shape, shown, of):
     As in the layers' contract, three axes are those of a batch, never heads.
     T and S are those of all weights, or of the part that is shown.
     """
-    found = np.asarray(mask, bool)
+    found = as_array(mask, bool)
     mask = found[:, None] if found.ndim == 3 else found
     part = shape[:2] + shown[1:]
     for size in (shape, part):

@@ -7,6 +7,7 @@ exist yet when a token was made.
 from pathlib import Path
 from typing import NamedTuple
 
+from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.selection import (
     UNREAD,
     by_path,
@@ -151,12 +152,12 @@ def attention_entropy(weights, *, mask=None, normalize=False):
     Raises:
         ValueError: If a weight is infinite, as in all functions below.
     """
-    exists = ~np.isnan(np.asarray(weights, "float64"))
+    exists = ~np.isnan(as_array(weights, "float64"))
     weights = _shares(_without_nan(weights))
     positive = np.where(weights > 0, weights, 1.0)
     entropy = -(positive * np.log(positive)).sum(-1)
     if normalize:
-        allowed = exists if mask is None else exists & mask
+        allowed = exists if mask is None else exists & as_array(mask, bool)
         keys = np.broadcast_to(allowed, weights.shape).sum(-1)
         entropy = entropy / np.log(np.maximum(keys, 2))
     return np.where(_attends(weights, mask), entropy, np.nan)
@@ -380,7 +381,7 @@ def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
         >>> print(scores[0])
         layer, head 0, previous token: 94.9% (even 32.1%, shuffled 71.9%)
     """
-    ids = np.asarray(ids)
+    ids = as_array(ids)
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"`ids` must be integers. Received: {ids.dtype}.")
     if num_shuffles < 1:
@@ -486,7 +487,7 @@ def _layers(maps, mask):
 
 
 def _fitting(mask, shape, path):
-    mask = np.asarray(mask, bool)
+    mask = as_array(mask, bool)
     try:
         return np.broadcast_to(mask, shape)
     except ValueError:
@@ -628,7 +629,7 @@ def _shuffled(shares, targets, visible, num_shuffles, seed):
 
 def _without_nan(weights):
     """Float64 weights, 0 where a cell is NaN."""
-    weights = np.asarray(weights, "float64")
+    weights = as_array(weights, "float64")
     if np.isinf(weights).any():
         raise ValueError("The weights must be finite. Received: infinity.")
     return np.where(np.isnan(weights), 0.0, weights)
@@ -642,13 +643,13 @@ def _shares(weights):
 
 def _attends(weights, mask):
     """Whether each query attends to any key."""
-    allowed = True if mask is None else np.asarray(mask, bool).any(-1)
+    allowed = True if mask is None else as_array(mask, bool).any(-1)
     return (weights.sum(-1) > 0) & allowed
 
 
 def self_attention(weights):
     """Weights `(…, T, T)` as float64; refuse another shape."""
-    weights = np.asarray(weights, "float64")
+    weights = as_array(weights, "float64")
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
         raise ValueError(
             "Self-attention must have as many keys as queries. Received: "

@@ -55,7 +55,7 @@ def adjacency_to_edges(adjacency):
         >>> adjacency_to_edges(adjacency).tolist()  # 0 may attend to 1
         [[1, 0]]
     """
-    targets, sources = np.nonzero(adjacency)
+    targets, sources = np.nonzero(ops.convert_to_numpy(adjacency))
     return np.stack([sources, targets], axis=1).astype("int32")
 
 

@@ -130,9 +130,9 @@ def reinforce_loss(
         3.0
     """
     log_likelihood = ops.convert_to_tensor(log_likelihood)
-    advantage = ops.stop_gradient(log_likelihood - baseline)
-    gain = log_likelihood + ops.multiply(advantage, log_p) + weight * entropy
-    return -ops.mean(gain)
+    advantage = ops.stop_gradient(ops.subtract(log_likelihood, baseline))
+    gain = ops.add(log_likelihood, ops.multiply(advantage, log_p))
+    return -ops.mean(ops.add(gain, ops.multiply(entropy, weight)))
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

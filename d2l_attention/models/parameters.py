@@ -16,6 +16,7 @@ default, in attention too; our blocks have those with `use_bias=True`.
 `batch_first` makes no difference to the weights.
 """
 
+from d2l_attention._checks import as_array
 from d2l_attention.layers.context import ContextAttention
 from d2l_attention.layers.flash import FlashAttention
 from d2l_attention.layers.multi_head import MultiHeadAttention
@@ -323,7 +324,7 @@ def _read(wanted, state_dict):
 
 def _array(name, value):
     try:
-        return np.asarray(value, "float64")
+        return as_array(value, "float64")
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
             f"Every value must be an array of numbers. Received: {name}, "

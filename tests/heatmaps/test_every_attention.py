@@ -8,12 +8,21 @@ from d2l_attention import BahdanauSeq2Seq, RNNSearch, causal_mask
 from d2l_attention.heatmaps import (
     AttentionMaps,
     adapters,
+    attention_distance,
+    attention_entropy,
+    attention_rollout,
     check_attention_masks,
     get_attention_weights,
+    plot_attention,
+    plot_attention_grid,
+    plot_entropy,
     register_attention_adapter,
+    show_heatmaps,
+    view_attention,
 )
 import keras
 from keras import layers, ops
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -595,3 +604,74 @@ def test_a_layer_without_weights_can_have_an_adapter_of_its_own(monkeypatch):
     register_attention_adapter(Taught, read)
     _, maps = get_attention_weights(Taught(name="taught"), X)
     assert maps["taught"].shape == (2, 1, 5, 5)
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_row_that_may_see_nothing_has_a_true_map_or_none(dtype):
+    """torch's fused operation hides keys by a number that float16 has."""
+    layer = attention(dtype=dtype, use_bias=False)
+    x = 3 * draw(1, 4, 8)
+    mask = np.array([[[True, False, False, False]] + 3 * [4 * [False]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            output, maps = get_attention_weights(
+                layer, x, x, attention_mask=mask
+            )
+        except ValueError as error:
+            assert "attends all the same" in str(error)
+            return
+    value = layer._value_dense(ops.convert_to_tensor(x, dtype))
+    value = to_numpy(ops.cast(value, "float32"))
+    heads = np.einsum("bhts,bshk->bthk", maps["attention"], value)
+    expected = layer._output_dense(ops.convert_to_tensor(heads, dtype))
+    np.testing.assert_allclose(
+        *(to_numpy(ops.cast(y, "float32")) for y in (output, expected)),
+        atol=1e-5 if dtype == "float32" else 0.2,
+    )
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
+def test_the_generator_of_torch_is_left_as_the_call_leaves_it():
+    import torch
+
+    class DropsAttention(keras.Layer):
+        def call(self, x):
+            scores = ops.einsum("btd,bsd->bts", x, x)
+            weights = keras.random.dropout(ops.softmax(scores), 0.5)
+            return ops.matmul(weights, x)
+
+    drawn = []
+    for run in (DropsAttention(), DropsAttention()):
+        run(X)
+        torch.manual_seed(3)
+        if drawn:
+            with pytest.raises(ValueError, match="when it is run again"):
+                get_attention_weights(run, X)
+        else:
+            run(X)
+        drawn.append(float(torch.rand(1)))
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_pictures_and_statistics_take_what_a_layer_returns(dtype):
+    """A tensor that may have a gradient, of any dtype."""
+    _, weights = attention(dtype=dtype)(X, X, return_attention_scores=True)
+    map_of_one = weights[0, 0]
+    view_attention({"attention": weights})
+    plot_attention(map_of_one)
+    plot_attention_grid({"attention": weights})
+    plot_entropy({"attention": weights})
+    show_heatmaps(weights, "Keys", "Queries")
+    mask = ops.ones((5, 5), "bool")
+    assert attention_entropy(weights, mask=mask, normalize=True).shape == (
+        *(2, 2, 5),
+    )
+    assert attention_distance(weights).shape == (2, 2, 5)
+    assert attention_rollout([weights]).shape[-2:] == (5, 5)
+    tokens = np.ones((2, 5), "bool")
+    assert not check_attention_masks({"attention": weights}, key_mask=tokens)
+    plt.close("all")

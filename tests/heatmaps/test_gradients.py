@@ -211,3 +211,59 @@ def test_the_rollout_of_gradients_is_its_recursion():
         gradient_rollout(list(weights), list(gradients[:1]))
     with pytest.raises(ValueError, match="as many keys as queries"):
         gradient_rollout(weights[:, ..., :4], gradients[:, ..., :4])
+
+
+@pytest.mark.every_backend
+def test_a_model_is_left_as_the_call_leaves_it():
+    """JAX runs it twice, the second time on tracers."""
+    inputs = keras.Input((5, 8))
+    x = layers.MultiHeadAttention(2, 4, dropout=0.4, seed=1)(inputs, inputs)
+    models = [keras.Model(inputs, layers.BatchNormalization()(x))]
+    models.append(keras.models.clone_model(models[0]))
+    models[1].set_weights(models[0].get_weights())
+    models[0](X, training=True)
+    get_attention_gradients(
+        models[1], X, training=True, chosen_output=lambda y: y[:, 3, 1]
+    )
+    plain, asked = (m.non_trainable_variables for m in models)
+    for a, b in zip(plain, asked, strict=True):
+        if "seed" not in a.path:
+            np.testing.assert_allclose(to_numpy(a), to_numpy(b), atol=1e-5)
+    models[1].predict(X, verbose=0)
+
+
+class Noisy(keras.Model):
+    """Its dropout draws from no generator of the model."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = layers.MultiHeadAttention(2, 4)
+
+    def call(self, x):
+        return self.attention(x, keras.random.dropout(x, 0.5))
+
+
+@pytest.mark.every_backend
+def test_gradients_are_of_the_very_run_that_gave_the_maps():
+    def ask():
+        return get_attention_gradients(
+            Noisy(), X, chosen_output=lambda y: y[:, 3, 1]
+        )
+
+    if keras.backend.backend() == "jax":
+        with pytest.raises(ValueError, match="draws from no seed generator"):
+            ask()
+        return
+    outputs, *both = ask()
+    (maps,), (gradients,) = (x.values() for x in both)
+    product = (maps * gradients).sum((1, 2, 3))
+    np.testing.assert_allclose(product, to_numpy(outputs)[:, 3, 1], atol=1e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
+def test_there_are_no_gradients_in_inference_mode():
+    import torch
+
+    layer = layers.MultiHeadAttention(2, 4)
+    with torch.inference_mode(), pytest.raises(ValueError, match="outside it"):
+        get_attention_gradients(layer, X, X, chosen_output=lambda y: y[:, 0, 0])

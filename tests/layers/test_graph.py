@@ -196,3 +196,11 @@ def test_a_node_that_lists_itself_counts_once(layer):
         itself = edges[:, 0] == edges[:, 1]
         listed = to_numpy(weights)[: len(edges)][itself]
         assert (listed == 0).all() == self_loops
+
+
+@pytest.mark.every_backend
+def test_edges_of_a_tensor_are_those_of_its_array():
+    adjacency = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 1]], "bool")
+    expected = [[1, 0], [2, 2]]
+    for array in (adjacency, keras.ops.convert_to_tensor(adjacency)):
+        assert adjacency_to_edges(array).tolist() == expected
