@@ -23,8 +23,9 @@ def examples():
         d2l_attention.__path__, "d2l_attention.", onerror=lambda name: None
     )
     names = [x.name for x in modules if not x.name.endswith("__main__")]
-    if not find_spec("tensorflow"):
-        names = [x for x in names if ".translator" not in x]
+    if not (find_spec("tensorflow") and find_spec("regex")):  # [translator]
+        rooms = "d2l_attention.datasets", "d2l_attention.translator"
+        names = [x for x in names if not x.startswith(rooms)]
     for name in ["d2l_attention", *names]:
         module = importlib.import_module(name)
         for found in doctest.DocTestFinder().find(module, name):

@@ -1,12 +1,11 @@
 """How much a chosen output depends on each weight of attention."""
 
-from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.capture import AttentionMaps, Run, beside, build
-from d2l_attention.heatmaps.guesses import Reading
+from d2l_attention.heatmaps.guesses import Reading, differs, float_arrays
 from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
 import keras
-from keras import ops, tree
+from keras import ops
 import numpy as np
 
 
@@ -171,8 +170,8 @@ def _by_addition(run_with, model):
         gradients, again = jax.grad(chosen, has_aux=True)(zeros)
     finally:
         put_back(after)
-    pairs = zip(tree.flatten(outputs), tree.flatten(again), strict=True)
-    if not all(np.allclose(*map(as_array, p), atol=1e-3) for p in pairs):
+    pairs = zip(float_arrays(outputs), float_arrays(again), strict=True)
+    if any(differs(*pair).any() for pair in pairs):
         raise ValueError(
             "On JAX the model runs twice, and its outputs differed, as with a "
             "dropout that draws from no seed generator of the model. Give "

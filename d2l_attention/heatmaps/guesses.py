@@ -291,17 +291,17 @@ class _Probe:
     def _try_cells(self, reading, again, inputs):
         """Which cells were tried, and which count: bools `(B, T, S)`."""
         raw, output = again(inputs)
-        before = _arrays(output)
+        before = float_arrays(output)
         places = _places(raw, reading)
 
         def run_without(cells):
             """With a number at some cells that no output overlooks."""
             cells = np.moveaxis(cells, -2, reading.rows)
-            return _arrays(again(inputs, _put_at(cells, -1e3))[1])
+            return float_arrays(again(inputs, _put_at(cells, -1e3))[1])
 
         tried = np.zeros((self.batch, *places.shape[2:]), bool)
         counted = tried.copy()
-        twice = _arrays(again(inputs, lambda w: 2 * w)[1])
+        twice = float_arrays(again(inputs, lambda w: 2 * w)[1])
         if all(map(is_close, before, twice)):
             return tried, counted  # they are divided by their sum
         weights = np.moveaxis(_to_floats(raw), reading.rows, -2)
@@ -347,8 +347,8 @@ class _Probe:
             np.array_equal(a, b)
             for number in (-1e3, 1e3)
             for a, b in zip(
-                _arrays(output),
-                _arrays(again(self.inputs, _put_at(cells, number))[1]),
+                float_arrays(output),
+                float_arrays(again(self.inputs, _put_at(cells, number))[1]),
                 strict=True,
             )
         )
@@ -473,7 +473,7 @@ def differs(a, b, share=1e-3, axis=None):
     return ~(np.abs(a - b) <= share * largest)
 
 
-def _arrays(output):
+def float_arrays(output):
     """The arrays of floats that a layer gave."""
     arrays = [_numpy(x) for x in tree.flatten(output)]
     return [
