@@ -85,6 +85,11 @@ def adapter_of(layer):
     ours = ("project_query", "project_key", "project_value")
     if all(inspect.ismethod(getattr(layer, name, None)) for name in ours):
         return _by_attend if hasattr(layer, "attend") else NoWeights()
+    if isinstance(layer, keras.layers.TorchModuleWrapper) and any(
+        "attention" in type(part).__name__.lower()
+        for part in layer.module.modules()
+    ):
+        return NoWeights("its attention is a module of torch, not a layer")
     name = type(layer).__name__.lower()
     if any(word in name for word in _WEIGHTLESS):
         return NoWeights()

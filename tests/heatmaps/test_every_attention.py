@@ -655,6 +655,17 @@ def test_the_generator_of_torch_is_left_as_the_call_leaves_it():
     assert drawn[0] == drawn[1]
 
 
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
+def test_a_module_of_torch_is_named():
+    import torch
+
+    inside = torch.nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    model = keras.Sequential([keras.layers.TorchModuleWrapper(inside), Block()])
+    with pytest.warns(UserWarning, match="a module of torch, not a layer"):
+        _, maps = get_attention_weights(model, X)
+    assert list(maps) == ["block/att"] and len(maps.skipped) == 1
+
+
 @pytest.mark.every_backend
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_pictures_and_statistics_take_what_a_layer_returns(dtype):
