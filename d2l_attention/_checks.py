@@ -7,7 +7,7 @@ import numpy as np
 
 
 def as_array(x, dtype=None):
-    """An array of NumPy, of a tensor too, whatever its dtype and gradient."""
+    """A NumPy array, also of a tensor of any dtype, with a gradient or none."""
     if keras.ops.is_tensor(x):
         x = keras.ops.convert_to_numpy(x)
         if x.dtype.name == "bfloat16":  # no float to NumPy

@@ -50,6 +50,7 @@ def assert_same(found, expected):
     """
     found, expected = to_numpy(found), to_numpy(expected)
     largest = np.abs(expected).max(initial=0)
+    assert np.isfinite(largest)
     np.testing.assert_allclose(found, expected, rtol=0, atol=5e-7 * largest)
 
 

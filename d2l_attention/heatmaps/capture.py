@@ -339,17 +339,19 @@ class _Traces:
         self._variables = [
             (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
         ]
-        self._generator = None
+        self._generators = None
         if keras.backend.backend() == "torch":  # dropout draws from its own
             import torch
 
-            self._generator = torch.get_rng_state()
+            cuda = torch.cuda.get_rng_state_all()
+            self._generators = torch.get_rng_state(), cuda
 
     def remove(self):
-        if self._generator is not None:
+        if self._generators is not None:
             import torch
 
-            torch.set_rng_state(self._generator)
+            torch.set_rng_state(self._generators[0])
+            torch.cuda.set_rng_state_all(self._generators[1])
         for variable, value in self._variables:
             variable.assign(value)
         for layer, before in self._attributes:

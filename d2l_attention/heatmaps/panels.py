@@ -190,7 +190,7 @@ def animate_attention(
     start = _start_grid
     if not (len(frames) and all(hasattr(frame, "items") for frame in frames)):
         start = _start_map
-        frames = as_array(frames, "float64")
+        frames = np.array([as_array(x, "float64") for x in frames])
         if frames.ndim == 4:
             raise ValueError(
                 "`frames` must have two or three axes: choose one map, such as "

@@ -89,9 +89,9 @@ class PositionalEncoding(_PositionalEncoding):
 
     Raises:
         ValueError: If `max_length` is not positive, `x` has not three axes,
-            or a position is not in 0 … `max_length` − 1. (Where `start` is a
-            tensor, or T is known only in the graph, nothing is raised; a token
-            outside is given the first or the last position.)
+            or a position is not in 0 … `max_length` − 1. (Where `start` is no
+            int of Python, or T is known only in the graph, nothing is raised;
+            a token outside is given the first or the last position.)
 
     Example:
         >>> import numpy as np

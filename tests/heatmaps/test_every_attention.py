@@ -8,6 +8,7 @@ from d2l_attention import BahdanauSeq2Seq, RNNSearch, causal_mask
 from d2l_attention.heatmaps import (
     AttentionMaps,
     adapters,
+    animate_attention,
     attention_distance,
     attention_entropy,
     attention_rollout,
@@ -642,17 +643,18 @@ def test_the_generator_of_torch_is_left_as_the_call_leaves_it():
             weights = keras.random.dropout(ops.softmax(scores), 0.5)
             return ops.matmul(weights, x)
 
-    drawn = []
-    for run in (DropsAttention(), DropsAttention()):
-        run(X)
+    def draw_after(run):
+        layer = DropsAttention()
+        layer(X)
         torch.manual_seed(3)
-        if drawn:
-            with pytest.raises(ValueError, match="when it is run again"):
-                get_attention_weights(run, X)
-        else:
-            run(X)
-        drawn.append(float(torch.rand(1)))
-    assert drawn[0] == drawn[1]
+        run(layer)
+        return float(torch.rand((), device=ops.ones(()).device))
+
+    def capture(layer):
+        with pytest.raises(ValueError, match="when it is run again"):
+            get_attention_weights(layer, X)
+
+    assert draw_after(lambda layer: layer(X)) == draw_after(capture)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
@@ -674,6 +676,7 @@ def test_pictures_and_statistics_take_what_a_layer_returns(dtype):
     map_of_one = weights[0, 0]
     view_attention({"attention": weights})
     plot_attention(map_of_one)
+    animate_attention([map_of_one, map_of_one])
     plot_attention_grid({"attention": weights})
     plot_entropy({"attention": weights})
     show_heatmaps(weights, "Keys", "Queries")
