@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-from d2l_attention._extras import check_extra
+from d2l_attention._extras import MissingPackage
 
 FOLDER = "d2l_attention.translator.commands"
 COMMANDS = {
@@ -31,15 +31,13 @@ def main(arguments=None):
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…")
     chosen = parser.parse_args(arguments)
     try:
-        check_extra(f"`{parser.prog}`", "translator")
-    except ModuleNotFoundError as error:
-        print(error, file=sys.stderr)
-        return 2
-    try:
         command = import_module(
             f"d2l_attention.translator.commands.{chosen.command}"
         )
         return command.main(chosen.arguments)
+    except MissingPackage as error:
+        print(error, file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130

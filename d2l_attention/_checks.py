@@ -10,9 +10,9 @@ def as_array(x, dtype=None):
     """A NumPy array, also of a tensor of any dtype, with a gradient or none."""
     if keras.ops.is_tensor(x):
         x = keras.ops.convert_to_numpy(x)
-        if x.dtype.name == "bfloat16":  # no float to NumPy
-            x = x.astype("float32")
-    return np.asarray(x, dtype)
+    x = np.asarray(x, dtype)
+    # To NumPy, bfloat16 is no float.
+    return x.astype("float32") if x.dtype.name == "bfloat16" else x
 
 
 def check_room(model, num_tokens):

@@ -7,6 +7,10 @@ import re
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
+class MissingPackage(ModuleNotFoundError):
+    """A sentence that says which packages are missing, and what to run."""
+
+
 def import_keras():
     """Import Keras; if its backend is not there, say how to get one."""
     try:
@@ -24,9 +28,8 @@ def import_keras():
             )
         else:
             mend = f"Run: python -m pip install {missing.removesuffix('lib')}"
-        raise ModuleNotFoundError(
-            f"Keras needs {missing}, which is not installed. {mend}",
-            name=missing,
+        raise MissingPackage(
+            f"Keras needs {missing}, which is not installed. {mend}"
         ) from None
 
 
@@ -36,7 +39,10 @@ def name_of(requirement):
 
 
 def check_extra(room, extra, do_without=()):
-    """Raise if packages of an extra are not installed; say how to get them."""
+    """Raise `MissingPackage` if packages of an extra are not installed.
+
+    A room can `do_without` some of them.
+    """
     try:
         lines = requires("d2l-attention") or []
     except PackageNotFoundError:  # a clone that was not installed
@@ -50,7 +56,7 @@ def check_extra(room, extra, do_without=()):
     ]
     if missing:
         quoted = " ".join(f'"{x}"' for x in missing)
-        raise ModuleNotFoundError(
+        raise MissingPackage(
             f"{room} needs packages of the extra [{extra}]. "
             f"Run: python -m pip install {quoted}"
         )

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 
-from d2l_attention._extras import import_keras
+from d2l_attention._extras import MissingPackage, import_keras
 
 
 def in_notebook():
@@ -65,8 +65,9 @@ def import_backend():
                 import_keras()
         except KeyboardInterrupt:
             sys.exit(130)
-        except ModuleNotFoundError as error:
-            sys.exit(str(error))
+        except MissingPackage as error:
+            print(error, file=sys.stderr)
+            sys.exit(2)
     if not in_notebook():
         return import_keras()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -54,7 +54,7 @@ def assert_same(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=5e-7 * largest)
 
 
-def check_same(found, expected):
+def assert_all_close(found, expected):
     """Several tensors, but for the rounding of two ways to compute them."""
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(to_numpy(a), to_numpy(b), atol=1e-5)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 
-from d2l_attention import __main__, _extras
+from d2l_attention import _extras
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -44,19 +44,45 @@ def test_layers_models_and_heatmaps_need_three_packages():
 def test_a_missing_extra_is_named_with_the_command():
     said = run_without(["regex", "tqdm"], "import d2l_attention.datasets")
     assert said == (
-        "ModuleNotFoundError: d2l_attention.datasets needs packages of the "
+        "d2l_attention._extras.MissingPackage: d2l_attention.datasets needs "
+        "packages of the "
         'extra [translator]. Run: python -m pip install "regex>=2024.4" '
         '"tqdm>=4.66"'
     )
 
 
-def test_a_command_without_its_extra_says_so_in_a_line(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    assert __main__.main(["train", "runs/mine"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("`python -m d2l_attention` needs packages of the ")
-    assert said.endswith('pip install "sacrebleu>=2.4"\n')
-    assert said.count("\n") == 1
+@pytest.mark.parametrize(
+    ("missing", "start", "end"),
+    [
+        (
+            "sacrebleu",
+            "d2l_attention.translator needs packages of the extra [translator]",
+            'pip install "sacrebleu>=2.4"\n',
+        ),
+        ("tensorflow", "Keras needs tensorflow, which is not installed.", "\n"),
+    ],
+)
+def test_a_command_says_in_a_line_what_is_missing(
+    missing, start, end, tmp_path
+):
+    # Python imports this file before all others.
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nsys.modules[{missing!r}] = None"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "d2l_attention", "train", "runs/mine"],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "tensorflow",
+            "PYTHONPATH": str(tmp_path),
+        },
+        cwd=ROOT,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(start) and done.stderr.endswith(end)
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -77,7 +103,7 @@ def test_a_missing_backend_is_named_with_what_to_do(there, mend, tmp_path):
     code = f"sys.path.insert(0, {str(tmp_path)!r})\nimport d2l_attention"
     said = run_without(missing, code, KERAS_BACKEND="tensorflow")
     expected = "Keras needs tensorflow, which is not installed. " + mend
-    assert said == f"ModuleNotFoundError: {expected}"
+    assert said == f"d2l_attention._extras.MissingPackage: {expected}"
 
 
 def test_the_corpus_can_be_read_without_tensorflow():

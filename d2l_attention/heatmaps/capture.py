@@ -91,9 +91,9 @@ class AttentionMaps(Mapping):
         content = io.BytesIO()
         # Not `np.savez_compressed`, to which some names are arguments.
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, weights in _plain(self._maps).items():
+            for name, weights in self._maps.items():
                 with archive.open(f"{name}.npy", "w") as file:
-                    np.save(file, weights, allow_pickle=False)
+                    np.save(file, as_array(weights), allow_pickle=False)
         write_whole(path, content.getvalue())
 
     @classmethod
@@ -101,14 +101,6 @@ class AttentionMaps(Mapping):
         """Read a file that `save` wrote."""
         with np.load(path) as file:
             return cls({name: file[name] for name in file.files})
-
-
-def _plain(maps):
-    arrays = {path: as_array(w) for path, w in maps.items()}
-    return {
-        path: w.astype("float32") if w.dtype.name == "bfloat16" else w
-        for path, w in arrays.items()
-    }
 
 
 def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
@@ -339,19 +331,20 @@ class _Traces:
         self._variables = [
             (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
         ]
-        self._generators = None
+        self._put_back = []
         if keras.backend.backend() == "torch":  # dropout draws from its own
-            import torch
+            from torch import cuda, random
 
-            cuda = torch.cuda.get_rng_state_all()
-            self._generators = torch.get_rng_state(), cuda
+            self._put_back = [
+                functools.partial(random.set_rng_state, random.get_rng_state()),
+                functools.partial(
+                    cuda.set_rng_state_all, cuda.get_rng_state_all()
+                ),
+            ]
 
     def remove(self):
-        if self._generators is not None:
-            import torch
-
-            torch.set_rng_state(self._generators[0])
-            torch.cuda.set_rng_state_all(self._generators[1])
+        for put_back in self._put_back:
+            put_back()
         for variable, value in self._variables:
             variable.assign(value)
         for layer, before in self._attributes:

@@ -20,6 +20,7 @@ import itertools
 import math
 from typing import NamedTuple
 
+from d2l_attention._checks import as_array
 from keras import ops, tree
 import numpy as np
 
@@ -55,7 +56,7 @@ def true_place(readings, inputs, again):
     # axes that are as long as the keys.
     options = _LOUDNESS, (False, True), (True, False)
     for place, reading in enumerate(readings):
-        plain = _to_floats(reading.read(weights))
+        plain = as_array(reading.read(weights), "float64")
         for option in itertools.product(*options):
             try:
                 probe = _Probe(inputs, plain, *option)
@@ -147,7 +148,7 @@ class _Probe:
         """Whether maps of these inputs behave as attention."""
 
         def run(inputs):
-            return _to_floats(reading.read(again(inputs)[0]))
+            return as_array(reading.read(again(inputs)[0]), "float64")
 
         before = run(self.make(self.loudness))
         if not self._first_stays(self.plain, before):
@@ -304,7 +305,7 @@ class _Probe:
         twice = float_arrays(again(inputs, lambda w: 2 * w)[1])
         if all(map(is_close, before, twice)):
             return tried, counted  # they are divided by their sum
-        weights = np.moveaxis(_to_floats(raw), reading.rows, -2)
+        weights = np.moveaxis(as_array(raw, "float64"), reading.rows, -2)
         seen = weights > TINY
         num_rows, num_columns = weights.shape[-2:]
         rows, columns = np.indices((num_rows, num_columns))
@@ -488,7 +489,3 @@ def _numpy(x):
     if not len(getattr(x, "shape", ())):
         return None
     return np.array(ops.convert_to_numpy(x))
-
-
-def _to_floats(tensor):
-    return np.asarray(ops.convert_to_numpy(tensor), "float64")

@@ -233,8 +233,6 @@ def hide(weights, mask, of="weights"):
 def as_floats(weights):
     """An array of floats of 32 bits or more; not a copy, if it is one."""
     weights = as_array(weights)
-    if weights.dtype.itemsize == 2:  # bfloat16 is no float to NumPy
-        return weights.astype("float32")
     return weights.astype(np.result_type(weights, "float32"), copy=False)
 
 

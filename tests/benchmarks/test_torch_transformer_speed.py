@@ -109,16 +109,6 @@ def rivals_of_torch(ours, sizes, widths, data):
     }
 
 
-def add_times(table, what, steps, seconds, rivals):
-    for name, rival in rivals.items():
-        table(
-            f"{what}, ms/step",
-            f"{1e3 * seconds / steps:.1f}",
-            f"{name} {1e3 * rival / steps:.1f}",
-            f"{rival / seconds:.2f}",
-        )
-
-
 @pytest.mark.parametrize(
     "what, widths, least",
     [
@@ -134,7 +124,5 @@ def test_training_keeps_up_with_torch(what, widths, least, race, table):
     ours = Transformer(*sizes, **widths, max_length=LENGTH)
     run = trainer(ours, data)
     seconds, rivals = race(run, rivals_of_torch(ours, sizes, widths, data))
-    steps = int(data.cardinality())
     add_speeds(table, f"training {what}", tokens, seconds, rivals)
-    add_times(table, f"training {what}", steps, seconds, rivals)
     assert min(rivals.values()) / seconds >= least

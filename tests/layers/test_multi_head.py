@@ -1,9 +1,9 @@
 """Multi-head attention against NumPy and against Keras's own layer."""
 
 from contract import (
+    assert_all_close,
     attention_inputs,
     check_layer,
-    check_same,
     dense_attention,
     draw,
     give_to_keras,
@@ -223,10 +223,10 @@ def test_a_window_of_keras_is_a_mask(window, causal):
         found = ours(
             x, attention_mask=near if mask is None else near & mask, **arguments
         )
-        check_same(found, theirs(x, x, attention_mask=mask, **arguments))
+        assert_all_close(found, theirs(x, x, attention_mask=mask, **arguments))
         # Without weights, Keras calls the operation of its backend.
         fused = theirs(x, x, attention_mask=mask, use_causal_mask=causal)
-        check_same(found[:1], [fused])
+        assert_all_close(found[:1], [fused])
 
 
 @pytest.mark.every_backend
@@ -241,7 +241,7 @@ def test_a_window_of_keras_begins_with_the_first_key(causal):
     expected = theirs(x, y, use_causal_mask=causal)
     ahead = 0 if causal else 2
     mask = window_mask(13, 13, 2, ahead)[:5]  # of the first 5 of 13 queries
-    check_same([ours(x, key=y, attention_mask=mask)], [expected])
+    assert_all_close([ours(x, key=y, attention_mask=mask)], [expected])
     last = ours(x, key=y, attention_mask=window_mask(5, 13, 2, ahead))
     assert np.abs(to_numpy(last) - to_numpy(expected)).max() > 0.1
 
@@ -271,7 +271,7 @@ def test_a_gate_of_keras_scales_the_heads_before_they_are_joined(use_bias):
         mask,
     )
     gate = keras.ops.sigmoid(np.einsum("btd,dhv->bthv", query, w_g) + b_g)
-    check_same(
+    assert_all_close(
         [ours.join_heads(gate * heads), weights],
         theirs(
             query,

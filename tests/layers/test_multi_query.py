@@ -1,9 +1,9 @@
 """Heads that share keys and values, against NumPy, Keras and our own."""
 
 from contract import (
+    assert_all_close,
     attention_inputs,
     check_layer,
-    check_same,
     draw,
     give_to_keras,
     gradients,
@@ -127,7 +127,7 @@ def test_equals_the_layer_of_keras(groups, use_bias):
     ours = GroupedQueryAttention(6, groups, 4, use_bias=use_bias)
     theirs = in_keras(ours, x.shape, y.shape)
     arguments = {"attention_mask": mask, "return_attention_scores": True}
-    check_same(ours(x, key=y, **arguments), theirs(x, y, **arguments))
+    assert_all_close(ours(x, key=y, **arguments), theirs(x, y, **arguments))
 
 
 @pytest.mark.every_backend
@@ -138,9 +138,9 @@ def test_equals_the_causal_layer_of_keras(mask):
     theirs = in_keras(ours, x.shape, x.shape)
     arguments = {"attention_mask": mask, "use_causal_mask": True}
     # Without weights, Keras calls the operation of its backend.
-    check_same([ours(x, **arguments)], [theirs(x, x, **arguments)])
+    assert_all_close([ours(x, **arguments)], [theirs(x, x, **arguments)])
     arguments["return_attention_scores"] = True
-    check_same(ours(x, **arguments), theirs(x, x, **arguments))
+    assert_all_close(ours(x, **arguments), theirs(x, x, **arguments))
 
 
 @pytest.mark.every_backend
@@ -173,7 +173,7 @@ def test_a_window_of_keras_is_a_mask(causal):
     theirs = in_keras(ours, x.shape, x.shape, sliding_window=4)
     arguments = {"use_causal_mask": causal, "return_attention_scores": True}
     found = ours(x, attention_mask=window_mask(11, 11, 3, 3), **arguments)
-    check_same(found, theirs(x, x, **arguments))
+    assert_all_close(found, theirs(x, x, **arguments))
 
 
 @pytest.mark.every_backend
@@ -189,7 +189,7 @@ def test_a_gate_of_keras_scales_each_query_head():
         ours.project_query(x), ours.project_key(y), ours.project_value(y), mask
     )
     gate = ops.sigmoid(ops.einsum("btd,dhv->bthv", x, gate))
-    check_same(
+    assert_all_close(
         [ours.join_heads(gate * heads), weights],
         theirs(x, y, attention_mask=mask, return_attention_scores=True),
     )
@@ -203,7 +203,7 @@ def test_the_function_equals_the_operation_of_keras(groups):
     key, value = draw(2, 13, groups, 4), draw(2, 13, groups, 4, seed=1)
     found, _ = grouped_query_attention(query, key, value, mask)
     expected = ops.dot_product_attention(query, key, value, mask=mask[:, None])
-    check_same([found], [expected])
+    assert_all_close([found], [expected])
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])

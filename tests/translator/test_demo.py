@@ -10,6 +10,7 @@ from threading import Thread
 import time
 
 from browsing import visits
+from d2l_attention import __main__
 from d2l_attention.translator import load_translator
 from d2l_attention.translator.commands.demo import (
     LONGEST,
@@ -275,5 +276,5 @@ def test_what_cannot_be_served_is_refused(
     assert main([str(tmp_path)]) == 2
     assert "is no run folder" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "starlette", None)
-    assert main([str(finished)]) == 2
+    assert __main__.main(["demo", str(finished)]) == 2
     assert 'pip install "starlette' in capsys.readouterr().err

@@ -18,7 +18,7 @@ def errors_in_a_line(main):
     def command(arguments):
         try:
             return main(arguments)
-        except (ImportError, OSError, ValueError, RunError) as error:
+        except (OSError, ValueError, RunError) as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 2
 
