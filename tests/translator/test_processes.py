@@ -296,6 +296,11 @@ def start(environment):
                 one.kill()
 
 
+def has_saved(run):
+    """The checkpoint comes first, and then the history, which tests read."""
+    return (run / "checkpoint").exists() and (run / "history.csv").exists()
+
+
 def wait_until(true, process, seconds=300):
     deadline = time.monotonic() + seconds
     while not true():
@@ -311,7 +316,7 @@ def test_killed_and_told_to_leave_is_undisturbed_bit_for_bit(
     options = {"dropout": 0.2, "epochs": 4}
     assert train(options_of(command(tmp_path / "calm", **options))) == 0
     process = start(command(tmp_path / "killed", **options))
-    wait_until((tmp_path / "killed" / "checkpoint").exists, process)
+    wait_until(lambda: has_saved(tmp_path / "killed"), process)
     process.kill()
     process.wait()
     process = start(command(tmp_path / "killed", **options))
@@ -347,7 +352,7 @@ def test_a_killed_worker_ends_the_others_and_the_run_goes_on(
     run = tmp_path / "run"
     words = command(run, epochs=20)
     launcher = start([*words, "--workers=2"])
-    wait_until((run / "checkpoint").exists, launcher)
+    wait_until(lambda: has_saved(run), launcher)
     workers = psutil.Process(launcher.pid).children()
     workers.sort(key=lambda p: p.pid)
     assert len(workers) == 2
