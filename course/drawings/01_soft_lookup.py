@@ -12,12 +12,12 @@ wish = sheet.box(20, 74, "wish: 0 3 3 0", "query", width=140, height=34)
 
 cell = (100, 30)
 scores = sheet.matrix(186, 136, [[3, 3, 0, 3, 6]], cell=cell)
-sheet.label(20, 151, "scores (T, S)", align="left")
+sheet.label(20, 151, "scores (T, S):\ndot products", align="left")
 for key in keys:
     sheet.arrow(key.top, (key.top[0], 136))
 sheet.arrow(wish.right, scores.left, via=[(173, 91), (173, 151)])
 
-softmax = sheet.box(386, 188, "softmax", "attention", 100, 30)
+softmax = sheet.box(186, 188, "softmax", "attention", 500, 30)
 sheet.arrow(scores, softmax)
 weights = sheet.matrix(
     186,
@@ -33,7 +33,7 @@ sheet.arrow(softmax, weights)
 values = sheet.matrix(186, 286, [[40, 10, 0, 100, 300]], cell=cell)
 sheet.label(20, 301, "values (S, V): pages", align="left")
 sheet.arrow(weights, values)
-average = sheet.box(361, 340, "multiply and add", "attention", 150, 34)
-sheet.arrow(values, average)
+average = sheet.box(186, 340, "multiply and add", "attention", 340, 34)
+sheet.arrow((356, 316), (356, 340))
 sheet.arrow(average.right, (560, 357))
 sheet.label(568, 357, "output (T, V): 267", align="left")
