@@ -10,42 +10,40 @@ values = np.array([[0, 0], [9, 0], [0, 8], [0, 6], [0, 0]])
 scores = keys @ query
 weights = np.exp(scores) / np.exp(scores).sum()
 
-sheet = Sheet(440)
-x, cell = 218, (58, 22)
-sheet.row_of_tokens(x + 2, 12, words, width=54, gap=4, height=24)
-features = ["article", "adjective", "noun", "verb"]
-key = sheet.matrix(x, 46, keys.T, rows=features, cell=cell)
-asked = sheet.matrix(60, 46, query[:, None], cell=(46, 22), kind="query")
-sheet.label(83, 24, "query of “cow”")
-sheet.label(520, 90, "keys (S, K)", align="left")
-
-compare = sheet.box(283, 152, "compare", "attention", 160, 26)
+sheet = Sheet(324)
+low, high = 44, 28
+asked = sheet.matrix(72, 260, [query], cell=(40, high), kind="query")
+sheet.label(152, 302, "query of “cow”")
+key = sheet.matrix(72, low, keys, rows=words, cell=(40, high), size=12)
+sheet.label(152, 26, "keys (S, K)")
+score = sheet.matrix(346, low, scores[:, None], cell=(42, high), size=12)
+sheet.label(367, 26, "scores")
+weight = sheet.matrix(
+    494,
+    low,
+    weights[:, None],
+    cell=(56, high),
+    weights=True,
+    form="{:.2f}",
+    size=12,
+)
+sheet.label(522, 26, "weights")
+value = sheet.matrix(
+    602, low, values, columns=["dark", "alive"], cell=(48, high), size=12
+)
+sheet.label(650, 26, "values (S, V)")
+compare = sheet.box(256, 95, "dot\nproduct", "attention", 66, 38, size=11)
+sheet.arrow(asked, compare.top, via=[(289, 274)])
 sheet.arrow(key, compare)
-sheet.arrow(
-    asked.top, compare.left, "queries (T, K)", via=[(83, 165)], side="above"
-)
-score = sheet.matrix(x, 196, [scores], cell=cell)
 sheet.arrow(compare, score)
-sheet.label(520, 207, "scores (T, S)", align="left")
-
-softmax = sheet.box(283, 236, "softmax", "attention", 160, 26)
+softmax = sheet.box(408, 95, "softmax", "attention", 66, 38, size=11)
 sheet.arrow(score, softmax)
-weight = sheet.matrix(x, 280, [weights], cell=cell, weights=True, form="{:.2f}")
 sheet.arrow(softmax, weight)
-
-value = sheet.matrix(x, 342, values.T, rows=["dark", "alive"], cell=cell)
-sheet.label(363, 404, "values (S, V)")
-average = sheet.box(556, 316, "weighted\nsum", "attention", 82, 40)
-sheet.arrow(value.right, average.top, via=[(597, 364)])
-sheet.arrow(
-    weight.right,
-    average.bottom,
-    "weights (T, S)",
-    via=[(597, 291)],
-    side="below",
-)
+average = sheet.box(488, 218, "weighted sum", "attention", 100, 30, size=11)
+sheet.arrow(weight.top, (522, 218))
+sheet.arrow(value.left, (576, 218), via=[(576, 114)])
 answer = sheet.matrix(
-    660, 314, (weights @ values)[:, None], cell=(44, 22), form="{:.1f}"
+    602, 260, [weights @ values], cell=(48, high), form="{:.1f}", size=12
 )
-sheet.arrow(average, answer)
-sheet.label(664, 376, "output (T, V)")
+sheet.arrow(average.top, answer.left, via=[(538, 274)])
+sheet.label(650, 302, "what “cow” gets")

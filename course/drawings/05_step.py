@@ -1,4 +1,7 @@
-"""The second step of the decoder: it reads the states anew, and writes."""
+"""The second step of the decoder: it reads the states anew, and writes.
+
+The weights are left open: the chapter asks for them.
+"""
 
 from course.sheet import Sheet
 
@@ -21,10 +24,10 @@ for state in states:
 weights = sheet.matrix(
     36,
     232,
-    [[0.05, 0.05, 0.82, 0.05, 0.05]],
-    weights=True,
-    form="{:.2f}",
+    [["?"] * 5],
+    kind="attention",
     cell=(86, 28),
+    size=12,
 )
 sheet.arrow(compare, weights, "scores, softmax: weights (B, S)")
 average = sheet.box(171, 300, "average the states", "attention", 160, 36)

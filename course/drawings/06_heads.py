@@ -26,7 +26,7 @@ for left, name, row, answer in (
         cell=(48, 30),
     )
     sheet.arrow(ask, weights)
-    average = sheet.box(left + 40, 228, f"{answer} 0.81", width=160)
+    average = sheet.box(left + 40, 228, f"{answer} 0.81, noun 0.05", width=160)
     sheet.arrow((middle, 203), average)
     sheet.arrow(
         average.top, mix.left if left < 360 else mix.right, via=[(middle, 319)]

@@ -27,9 +27,10 @@ for left, name, row, answer in (
         size=13,
     )
     sheet.arrow(ask.top, (middle, 180))
-    average = sheet.box(middle - 64, 388, f"{answer} 0.81", width=128, size=13)
-    sheet.arrow((middle, 340), (middle, 388))
+    text = f"{answer} 0.81\nnoun 0.05"
+    average = sheet.box(middle - 64, 382, text, width=128, height=50, size=13)
+    sheet.arrow((middle, 340), (middle, 382))
     side = mix.left if middle < 180 else mix.right
-    sheet.arrow((middle, 426), side, via=[(middle, 489)])
+    sheet.arrow((middle, 432), side, via=[(middle, 489)])
 sheet.arrow(mix.top, (180, 548))
-sheet.label(190, 532, "adjective, verb", align="left", size=13)
+sheet.label(190, 532, "0.81 twice, noun 0.10", align="left", size=13)

@@ -12,7 +12,7 @@ query = sheet.box(150, 88, "ask: $X\\,W_q$", "projection", 120)
 key = sheet.box(300, 88, "offer: $X\\,W_k$", "projection", 120)
 value = sheet.box(450, 88, "hand over: $X\\,W_v$", "projection", 150)
 for box in (query, key, value):
-    sheet.arrow((box.bottom[0], 54), box)
+    sheet.arrow((box.bottom[0], 54), box, "each word")
 
 compare = sheet.box(225, 180, "compare", "attention", 120)
 sheet.arrow(query.top, compare.at(0.15, 0), "queries (T, K)", side="left")
