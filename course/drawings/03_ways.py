@@ -12,7 +12,7 @@ WAYS = {  # scores, exponentials, weights; where the mask acts; what comes out
         0,
         "leaks",
     ),
-    "score − ∞": (
+    "score −∞": (
         [2, 1, "−∞", "−∞"],
         [7.39, 2.72, 0, 0],
         [0.73, 0.27, 0, 0],

@@ -12,7 +12,7 @@ WAYS = {  # weights, exponentials, scores; where the mask acts; what comes out
         2,
         "leaks",
     ),
-    "score − ∞": (
+    "score −∞": (
         [0.73, 0.27, 0, 0],
         ["7.39", "2.72", "0", "0"],
         ["2", "1", "−∞", "−∞"],

@@ -14,7 +14,10 @@ sheet = Sheet(324)
 low, high = 44, 28
 asked = sheet.matrix(72, 260, [query], cell=(40, high), kind="query")
 sheet.label(152, 302, "query of “cow”")
-key = sheet.matrix(72, low, keys, rows=words, cell=(40, high), size=12)
+kinds = ["art.", "adj.", "noun", "verb"]
+key = sheet.matrix(
+    72, low, keys, rows=words, columns=kinds, cell=(40, high), size=12
+)
 sheet.label(152, 26, "keys (S, K)")
 score = sheet.matrix(346, low, scores[:, None], cell=(42, high), size=12)
 sheet.label(367, 26, "scores")

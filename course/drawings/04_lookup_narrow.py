@@ -14,7 +14,10 @@ sheet = Sheet(560, NARROW)
 high = 27
 asked = sheet.matrix(72, 502, [query], cell=(32, high), kind="query", size=13)
 sheet.label(136, 544, "query of “cow”", size=13)
-key = sheet.matrix(72, 330, keys, rows=words, cell=(32, high), size=13)
+kinds = ["art.", "adj.", "noun", "verb"]
+key = sheet.matrix(
+    72, 330, keys, rows=words, columns=kinds, cell=(32, high), size=12
+)
 sheet.label(136, 314, "keys (S, K)", size=13)
 compare = sheet.box(214, 376, "dot\nproduct", "attention", 72, 43, size=13)
 sheet.arrow(asked, compare.top, via=[(250, 515)])

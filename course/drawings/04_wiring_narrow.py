@@ -19,8 +19,8 @@ def join(starts, ends):
 for low, (title, last) in zip((378, 196, 14), PANELS.items(), strict=True):
     sheet.frame(10, low, 340, 170)
     sheet.label(22, low + 152, title, size=13, align="left")
-    sheet.label(22, low + 66, "$q$", size=15, align="left")
-    sheet.label(204, low + 66, "$k$", size=15, align="right")
+    sheet.label(52, low + 128, "$q$", size=15)
+    sheet.label(176, low + 128, "$k$", size=15)
     three = [low + y for y in (26, 66, 106)]
     two = [low + y for y in (46, 86)]
     q = [sheet.dot(52, y, 8, "query") for y in three]

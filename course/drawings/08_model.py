@@ -7,7 +7,7 @@ LEFT, RIGHT, WIDE = 80, 440, 200  # the columns of encoder and decoder
 columns = []
 for x, sentence, name, shape in (
     (LEFT, "the black cow sleeps .", "encoder", "(S, D)"),
-    (RIGHT, "[start] la vache noire dort", "decoder", "(T, D)"),
+    (RIGHT, "[start] la vache noire dort .", "decoder", "(T, D)"),
 ):
     below = sheet.box(x, 14, sentence, width=WIDE, height=32)
     column = [sheet.box(x, 80, "embed + position", "projection", WIDE)]
@@ -23,7 +23,7 @@ encoder, decoder = columns
 to_words = sheet.box(RIGHT, 332, "dense: a score per word", "projection", WIDE)
 sheet.arrow(decoder[2], to_words, "(T, D)")
 sheet.arrow(to_words.top, (RIGHT + WIDE / 2, 396))
-sheet.label(RIGHT + WIDE / 2, 410, "la vache noire dort .")
+sheet.label(RIGHT + WIDE / 2, 410, "la vache noire dort . [end]")
 
 trunk = 360  # the encoder’s output goes up, over and into each decoder block
 over = [(LEFT + WIDE / 2, 312), (trunk, 312), (trunk, decoder[1].left[1])]
