@@ -249,7 +249,10 @@ def test_pictures_and_libraries_are_not_copied_and_colours_are_the_courses():
 @pytest.mark.parametrize(
     "slide, said",
     [
-        ("{notebook-figure} 06_multi_head.ipynb a cat", "One head and two heads of"),
+        (
+            "{notebook-figure} 06_multi_head.ipynb a cat",
+            "One head and two heads of",
+        ),
         ("{notebook-figure} 06_multi_head.ipynb signs", "2 figures of"),
         ("{drawing} 06_cat", "06_one_head"),
     ],
