@@ -5,6 +5,7 @@ from importlib.resources import files
 import re
 
 from browsing import contrast, rgb
+from d2l_attention import nadaraya_watson
 from d2l_attention.explorables import (
     explore_flash_attention,
     explore_kernel_regression,
@@ -519,13 +520,42 @@ def test_a_chapter_has_the_page_of_today(name):
     assert data.sub("", page) in data.sub("", frame)
 
 
-def test_chapter_02_opens_at_its_width(open_page):
-    """It shows other points than the chapter's text, whose errors differ."""
+def test_the_numbers_of_chapter_02(open_page):
+    """By the package's own regression, since the text has other points."""
     page = open_page(frame_of(*CHAPTERS["kernel_regression"])[0]).frames[1]
+    data = page.evaluate(
+        "JSON.parse(document.getElementById('data').innerText)"
+    )
+    query, key, value = (
+        np.array(data[name])[None, :, None]
+        for name in ("queries", "keys", "values")
+    )
+    others = ~np.eye(key.shape[1], dtype=bool)
+
+    def left_out(width):
+        found = nadaraya_watson(key, key, value, width, attention_mask=others)
+        return np.mean((found - value) ** 2)
+
     assert page.inner_text("#query-shown") == "2.5"
     assert page.inner_text("#width-shown") == "1.0"
+    middle = np.full((1, 1, 1), 2.5)
+    weights = nadaraya_watson(middle, key, value, return_attention_scores=True)[
+        1
+    ]
+    everywhere = nadaraya_watson(query, key, value)
+    truth = 2 * np.sin(query) + query**0.8
+    found = numbers(page)
+    assert found["effective"] == np.round(1 / np.sum(weights**2), 1)
+    rmse = np.sqrt(np.mean((everywhere - truth) ** 2))
+    assert found["rmse"] == np.round(rmse, 2)
     page.click("#bet")
-    assert re.search(r"widths is 0\.\d+:", page.inner_text("#result"))
+    errors = [left_out(width) for width in data["widths"]]
+    best = np.argmin(errors)
+    assert page.inner_text("#result") == (
+        f"You bet on 1.0: error {left_out(1.0):.3f}. The best of these "
+        f"{len(errors)} widths is {data['widths'][best]}: "
+        f"error {errors[best]:.3f}."
+    )
 
 
 # Carry the output.
@@ -871,8 +901,7 @@ def test_the_numbers_of_chapter_03(open_page):
     rows = [re.search(rf"\n *{key} +([\d. ]+)\n", printed)[1] for key in keys]
     ways = np.array([row.split() for row in rows], float).T
     _, removed, _, too_late = ways  # as the columns of the chapter's table
-    allowed = grid(page)[1] * [1, 1, 0, 0]
-    assert np.allclose(allowed, too_late, atol=0.001)
+    assert (grid(page)[1] * [1, 1, 0, 0]).tolist() == too_late.tolist()
     page.click("#bet")
     rule(page, 3, causal=True)
     assert grid(page)[1].tolist() == removed.tolist()
@@ -880,4 +909,4 @@ def test_the_numbers_of_chapter_03(open_page):
     # The mask of the left padding, as the chapter prints it.
     meet = re.search(r"\[(\[0 0 0 0\]\s*)+", printed)[0].count("0 0 0 0")
     found = re.findall(r"(\d) \(", page.inner_text("#empty"))
-    assert [int(x) for x in found] == list(range(meet))
+    assert [int(x) for x in found] == list(range(meet)) == [0, 1]
