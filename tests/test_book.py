@@ -227,7 +227,7 @@ def test_folded_parts_are_printed_and_folded_again(visit):
     pdf = pypdf.PdfReader(io.BytesIO(page.pdf()))
     text = " ".join(" ".join(p.extract_text() for p in pdf.pages).split())
     assert before > 15 and folded.count() == before
-    assert len(pdf.pages) <= 14
+    assert len(text.split()) / len(pdf.pages) > 280, "half-empty pages"
     assert "the only key like it is its own" in text  # an answer
     solution = page.locator("details.solution pre").last
     for cell in solution, page.locator(".tag_check pre").last:
