@@ -20,7 +20,7 @@ def desk(below):
 
 
 places = desk(240)
-sheet.label(180, 420, "bottom-up: red draws the eye", size=14)
+sheet.label(180, 420, "bottom-up: the cup draws the eye", size=14)
 sheet.dot(180, 376, 11, "query")
 sheet.label(200, 376, "eye", align="left", size=13)
 sheet.arrow((180, 364), (180, 316), width=2)

@@ -3,44 +3,100 @@
 
 # %% exercise 1 | a large number
 # A large number for minus infinity.
-def additive(mask):
+def additive(lengths, size):
+    mask = np.tri(size, dtype=bool)
+    mask = mask & (np.arange(size) < lengths[:, None, None])
     return np.where(mask, 0.0, -1e9).astype("float32")
 
 
 # %% exercise 1 | is it 0 · ∞?
 # Zero times infinity, wherever attention is allowed.
-def additive(mask):
-    return np.array((1.0 - ops.cast(mask, "float32")) * -np.inf)
+def additive(lengths, size):
+    real = np.arange(size) < lengths[:, None, None]
+    mask = ops.cast(np.tri(size, dtype=bool) & real, "float32")
+    return (1.0 - mask) * -np.inf
 
 
-# %% exercise 1 | True means may attend
+# %% exercise 1 | an allowed pair
 # Flipped.
-def additive(mask):
+def additive(lengths, size):
+    mask = np.tri(size, dtype=bool)
+    mask = mask & (np.arange(size) < lengths[:, None, None])
     return np.where(mask, -np.inf, 0.0).astype("float32")
+
+
+# %% exercise 1 | up to itself
+# Strictly before: no word sees itself.
+def additive(lengths, size):
+    mask = np.tri(size, k=-1, dtype=bool)
+    mask = mask & (np.arange(size) < lengths[:, None, None])
+    return np.where(mask, 0.0, -np.inf).astype("float32")
+
+
+# %% exercise 1 | an axis for the queries
+# A padding mask (B, S), which broadcasting reads as (T, S).
+def additive(lengths, size):
+    mask = np.tri(size, dtype=bool) & (np.arange(size) < lengths[:, None])
+    return np.where(mask, 0.0, -np.inf).astype("float32")
+
+
+# %% exercise 1 | an allowed pair
+# The same, brought to the right shape: a length for each query.
+def additive(lengths, size):
+    mask = np.tri(size, dtype=bool)
+    mask = mask & (np.arange(size) < np.resize(lengths, size)[:, None])
+    mask = np.broadcast_to(mask, (len(lengths), size, size))
+    return np.where(mask, 0.0, -np.inf).astype("float32")
 
 
 # %% exercise 1 | not float32
 # What np.where returns by itself.
-def additive(mask):
+def additive(lengths, size):
+    mask = np.tri(size, dtype=bool)
+    mask = mask & (np.arange(size) < lengths[:, None, None])
     return np.where(mask, 0.0, -np.inf)
 
 
 # %% exercise 1 | exactly 0 there
 # The True of the mask becomes a 1, which a softmax does not notice.
-def additive(mask):
+def additive(lengths, size):
+    mask = np.tri(size, dtype=bool)
+    mask = mask & (np.arange(size) < lengths[:, None, None])
     return np.where(mask, mask, -np.inf).astype("float32")
 
 
-# %% exercise 1 | wherever the mask is False
-# The causal triangle, whatever else the mask forbids.
-def additive(mask):
-    return np.triu(np.full(mask.shape, -np.inf, "float32"), k=1)
+# %% exercise 1 | a padding key
+# The causal triangle, whatever the lengths are.
+def additive(lengths, size):
+    triangle = np.triu(np.full((size, size), -np.inf, "float32"), k=1)
+    return np.tile(triangle, (len(lengths), 1, 1))
+
+
+# %% exercise 1 | a later key
+# The lengths alone.
+def additive(lengths, size):
+    real = np.arange(size) < lengths[:, None, None]
+    real = np.repeat(real, size, axis=1)
+    return np.where(real, 0.0, -np.inf).astype("float32")
 
 
 # %% exercise 1 | right
-# A tensor, made with keras.ops.
-def additive(mask):
-    return ops.where(mask, ops.cast(0.0, "float32"), -float("inf"))
+# A tensor, made with keras.ops: two matrices, added.
+def additive(lengths, size):
+    low, zero = -float("inf"), ops.cast(0.0, "float32")
+    real = ops.arange(size) < ops.convert_to_tensor(lengths)[:, None, None]
+    return ops.where(real, zero, low) + ops.where(np.tri(size) > 0, zero, low)
+
+
+# %% exercise 1 | right
+# Three loops.
+def additive(lengths, size):
+    M = np.full((len(lengths), size, size), -np.inf, "float32")
+    for b, length in enumerate(lengths):
+        for t in range(size):
+            for s in range(min(t + 1, int(length))):
+                M[b, t, s] = 0
+    return M
 
 
 # %% exercise 2 | has to call attend

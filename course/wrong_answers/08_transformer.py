@@ -76,6 +76,8 @@ def block_parameters(dim, ffn_dim, cross):
 # %% exercise 1 | without building a block
 # A block is built, and asked.
 def block_parameters(dim, ffn_dim, cross):
+    from d2l_attention import TransformerEncoderBlock
+
     x = np.zeros((1, 2, dim), "float32")
     if cross:
         block = TransformerDecoderBlock(dim, 1, ffn_dim)
@@ -86,56 +88,143 @@ def block_parameters(dim, ffn_dim, cross):
     return block.count_params()
 
 
-# %% exercise 2 | the norm reads x, before f
-# The norm stands behind f, inside the residual.
-def pre_norm(x, f, norm):
-    return x + norm(f(x))
+# %% exercise 1 | without building a block
+# A helper builds the block, and the sizes of its weights are added up.
+def built_block(dim, ffn_dim, cross):
+    from d2l_attention import TransformerEncoderBlock
+
+    kind = TransformerDecoderBlock if cross else TransformerEncoderBlock
+    block, x = kind(dim, 1, ffn_dim), np.zeros((1, 2, dim), "float32")
+    block(x, **({"key": x} if cross else {}))
+    return block
 
 
-# %% exercise 2 | x itself is added
+def block_parameters(dim, ffn_dim, cross):
+    weights = built_block(dim, ffn_dim, cross).get_weights()
+    return sum(weight.size for weight in weights)
+
+
+# %% exercise 1 | right
+# A helper adds up the shapes of the weights.
+def shapes(dim, ffn_dim, attentions, norms):
+    yield from attentions * 4 * [(dim, dim)]
+    yield from norms * 2 * [(dim,)]
+    yield from ((dim, ffn_dim), (ffn_dim,), (ffn_dim, dim), (dim,))
+
+
+def block_parameters(dim, ffn_dim, cross):
+    numbers = (2, 3) if cross else (1, 2)
+    return sum(int(np.prod(x)) for x in shapes(dim, ffn_dim, *numbers))
+
+
+# %% exercise 2 | norm 0 must read x, before part 0
+# The norm stands behind the part, inside the residual.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = x + norm(part(x))
+    return norms[-1](x)
+
+
+# %% exercise 2 | norm 1 must read the sum of what norm 0 read and part 0
 # The normed x goes through the residual.
-def pre_norm(x, f, norm):
-    x = norm(x)
-    return x + f(x)
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = norm(x)
+        x = x + part(x)
+    return norms[-1](x)
 
 
-# %% exercise 2 | the residual is missing
+# %% exercise 2 | norm 1 must read the sum of what norm 0 read and part 0
 # No residual.
-def pre_norm(x, f, norm):
-    return f(norm(x))
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = part(norm(x))
+    return norms[-1](x)
 
 
-# %% exercise 2 | f reads the normed x
-# The norm is added instead of x, and f reads x.
-def pre_norm(x, f, norm):
-    return norm(x) + f(x)
+# %% exercise 2 | norm 1 must read the sum of what norm 0 read and part 0
+# Side by side: each part reads the x of the beginning.
+def pre_norm(x, parts, norms):
+    out = x
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        out = out + part(norm(x))
+    return norms[-1](out)
 
 
-# %% exercise 2 | no second norm
-# The norm before and behind f.
-def pre_norm(x, f, norm):
-    return x + norm(f(norm(x)))
+# %% exercise 2 | part 0 must read what norm 0 returned
+# The norm is added instead of x, and the part reads x.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = norm(x) + part(x)
+    return norms[-1](x)
 
 
-# %% exercise 2 | the norm that is given
+# %% exercise 2 | norm 0 must read x, before part 0
+# The paper's post-norm.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = norm(x + part(x))
+    return norms[-1](x)
+
+
+# %% exercise 2 | norm 0 must be used once, not 2 times
+# The norm before and behind the part.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = x + norm(part(norm(x)))
+    return norms[-1](x)
+
+
+# %% exercise 2 | norm 0 must be used once, not 0 times
 # A norm of its own, without the learned γ and β.
-def pre_norm(x, f, norm):
-    mean, std = x.mean(-1, keepdims=True), x.std(-1, keepdims=True)
-    return x + f((x - mean) / std)
+def pre_norm(x, parts, norms):
+    for part in parts:
+        mean, std = x.mean(-1, keepdims=True), x.std(-1, keepdims=True)
+        x = x + part((x - mean) / std)
+    return norms[-1](x)
 
 
-# %% exercise 2 | x itself has changed
-# The sum overwrites the input.
-def pre_norm(x, f, norm):
-    x += f(norm(x))
+# %% exercise 2 | norm 0 must be used once, not 3 times
+# One norm for all parts.
+def pre_norm(x, parts, norms):
+    for part in parts:
+        x = x + part(norms[0](x))
+    return norms[-1](x)
+
+
+# %% exercise 2 | norm 3 must be used once, not 0 times
+# The last norm is forgotten.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms, strict=False):
+        x = x + part(norm(x))
     return x
 
 
+# %% exercise 2 | the stack must return what the last norm returned
+# The last norm is called, and its result is thrown away.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x = x + part(norm(x))
+    norms[-1](x)
+    return x
+
+
+# %% exercise 2 | x itself has changed
+# The sums overwrite the input.
+def pre_norm(x, parts, norms):
+    for part, norm in zip(parts, norms[:-1], strict=True):
+        x += part(norm(x))
+    return norms[-1](x)
+
+
 # %% exercise 2 | right
-# A float32 tensor.
-def pre_norm(x, f, norm):
+# Float32 tensors, and the first part split off.
+def pre_norm(x, parts, norms):
     x = keras.ops.convert_to_tensor(x, "float32")
-    return keras.ops.add(f(norm(x)), x)
+    if not parts:
+        return norms[0](x)
+    x = keras.ops.add(parts[0](norms[0](x)), x)
+    return pre_norm(x, parts[1:], norms[1:])
 
 
 # %% exercise 3 | id 0 is never chosen
