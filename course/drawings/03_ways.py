@@ -31,7 +31,7 @@ WAYS = {  # scores, exponentials, weights; where the mask acts; what comes out
         [7.39, 2.72, 20.09, 1],
         [0.24, 0.09, 0, 0],
         2,
-        "sum 0.32",
+        "too small: sum 0.32",
     ),
 }
 wide, high, levels = 37, 32, (42, 122, 202)
