@@ -31,7 +31,7 @@ WAYS = {  # weights, exponentials, scores; where the mask acts; what comes out
         ["7.39", "2.72", "20.09", "1"],
         ["2", "1", "3", "0"],
         0,
-        "too small, sum 0.32",
+        "sum only 0.32",
     ),
 }
 left, wide, high = 124, 54, 34
@@ -43,7 +43,7 @@ for number, (name, way) in enumerate(WAYS.items()):
         left,
         low + 2 * high,
         [weights],
-        rows=["3. weights"],
+        rows=["3 weights"],
         cell=(wide, high),
         weights=True,
         form="{:.2f}",
@@ -53,7 +53,7 @@ for number, (name, way) in enumerate(WAYS.items()):
         left,
         low,
         [exponentials, scores],
-        rows=["2. exponentials", "1. scores"],
+        rows=["2 exponentials", "1 scores"],
         cell=(wide, high),
         size=13,
     )
