@@ -539,9 +539,9 @@ def test_the_numbers_of_chapter_02(open_page):
     assert page.inner_text("#query-shown") == "2.5"
     assert page.inner_text("#width-shown") == "1.0"
     middle = np.full((1, 1, 1), 2.5)
-    weights = nadaraya_watson(middle, key, value, return_attention_scores=True)[
-        1
-    ]
+    _, weights = nadaraya_watson(
+        middle, key, value, return_attention_scores=True
+    )
     everywhere = nadaraya_watson(query, key, value)
     truth = 2 * np.sin(query) + query**0.8
     found = numbers(page)
