@@ -414,7 +414,7 @@ def plot_learning_curves(curves, rate=None, *, xlabel="step", ylabel="loss"):
     lowest.set_xlabel(xlabel)
     for axes in {ax, lowest}:
         axes.grid(alpha=0.3)
-    ax.legend()
+    ax.legend(loc="upper right")  # losses fall
     return ax
 
 

@@ -19,6 +19,7 @@ from d2l_attention.heatmaps.display import pack, to_png
 from d2l_attention.heatmaps.palette import contrast
 import matplotlib
 from matplotlib.collections import QuadMesh
+from matplotlib.legend import Legend
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image, ImageSequence
@@ -952,6 +953,16 @@ def test_what_cannot_be_drawn_is_refused():
         plot_learning_curves({})
     with pytest.raises(ValueError, match="Received: 5"):
         plot_learning_curves({str(i): ([], []) for i in range(5)})
+
+
+def test_a_legend_is_placed_without_a_search(monkeypatch):
+    """Matplotlib warns where its search for the best place takes a second."""
+
+    def search(*_):
+        raise AssertionError("the best place was searched for")
+
+    monkeypatch.setattr(Legend, "_find_best_position", search)
+    plot_learning_curves(CURVES).figure.canvas.draw()
 
 
 def test_a_loss_that_is_no_number_leaves_a_gap():
