@@ -33,8 +33,3 @@ sheet.label(read.top[0], 370, "20: one of the three")
 
 sheet.label(16, 39, "weights (T, S)", align="left", size=11)
 sheet.label(16, 225, "values (S, V)", align="left", size=11)
-blue = "#2b5fa8"
-for x, bottom in ((left + 3 * wide + 32, 40), (right + 3 * wide + 32, 116)):
-    sheet.arrow((x, 302), (x, bottom), dashed=True, colour=blue, width=2)
-    sheet.label(x, 316, "gradient", size=10, colour=blue)
-sheet.label(right + 3 * wide + 32, 102, "slope 0", size=10, colour=blue)

@@ -29,21 +29,12 @@ def ends(below, height, read, name, told):
     return asked, values, step
 
 
-def gradient(top, bottom):
-    """What flows back; returns where across."""
-    x = LEFT + WIDTH + 36
-    sheet.arrow((x, top), (x, bottom), dashed=True, colour=wide.blue, width=2)
-    sheet.label(x, top + 12, "gradient", colour=wide.blue)
-    return x
-
-
 asked, values, average = ends(
     362, 78, "multiply and add", "soft", "21.5: no house has it"
 )
 for place in (1 / 6, 1 / 2, 5 / 6):
     sheet.arrow(asked.at(place, 1), values.at(place, 0))
     sheet.arrow(values.at(place, 1), average.at(place, 0))
-gradient(average.left[1], asked.left[1])
 
 asked, values, read = ends(
     16, 166, "read this place", "hard", "20: one of the three"
@@ -54,5 +45,3 @@ for place in (1 / 6, 1 / 2, 5 / 6):
     sheet.arrow(asked.at(place, 1), draw.at(place, 0))
 for below, above in ((draw, chosen), (chosen, values), (values, read)):
     sheet.arrow(below, above)
-x = gradient(read.left[1], 102)
-sheet.label(x, 88, "slope 0", colour=wide.blue)
