@@ -1,4 +1,4 @@
-"""The causal triangle: an earlier row stays, so its keys can be kept."""
+"""The causal triangle: prefill keeps keys and values, decode adds a row."""
 
 from course.sheet import Sheet
 from matplotlib.patches import Rectangle
@@ -29,8 +29,12 @@ slots = [f"$k_{s}, v_{s}$" for s in range(4)]
 cache = sheet.row_of_tokens(LEFT + 6, 60, slots, WIDE - 12, "memory", gap=12)
 for slot in cache:
     sheet.arrow(slot, (slot.top[0], LOWEST))
-sheet.label(LEFT - 6, 74, "cache (S, K)", align="right")
-sheet.label(cache[1].centre[0], 36, "kept from earlier steps")
+sheet.label(LEFT - 8, 74, "cache, in each\nlayer (S, K)", align="right")
+sheet.label(cache[1].centre[0], 36, "kept by prefill")
 sheet.label(cache[3].centre[0], 36, "added")
-sheet.label(502, 228, "earlier rows: no later\ntoken moves them", align="left")
-sheet.label(502, 155, "the new row: all that\na new token costs", align="left")
+PROMPT = LOWEST + HIGH + 4
+sheet.line([(488, PROMPT), (494, PROMPT), (494, 280), (488, 280)])
+sheet.label(
+    506, 228, "prefill: the prompt,\nall rows in one pass", align="left"
+)
+sheet.label(506, 155, "decode: one row,\none new token", align="left")

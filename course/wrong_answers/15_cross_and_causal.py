@@ -285,3 +285,109 @@ def induced(ids):
         if len(earlier):
             guesses[t] = ids[earlier[-1] + 1]
     return guesses
+
+
+# %% exercise 6 | is a replacement drawn by v
+# The replacement is drawn from p.
+def checked(p, q, drafted, u, v):
+    if u < min(1, p[drafted] / q[drafted]):
+        return drafted
+    return int(np.searchsorted(np.cumsum(p), v))
+
+
+# %% exercise 6 | sum to 1
+# The positive part of p - q is not normalized.
+def checked(p, q, drafted, u, v):
+    if u < min(1, p[drafted] / q[drafted]):
+        return drafted
+    return int(np.searchsorted(np.cumsum(np.maximum(p - q, 0)), v))
+
+
+# %% exercise 6 | normalized positive part of p - q
+# What does not sum to 1 falls to the last token.
+def checked(p, q, drafted, u, v):
+    if u < min(1, p[drafted] / q[drafted]):
+        return drafted
+    borders = np.cumsum(np.maximum(p - q, 0))
+    return min(int(np.searchsorted(borders, v)), len(p) - 1)
+
+
+# %% exercise 6 | drawn by v
+# The same random number decides twice.
+def checked(p, q, drafted, u, v):
+    if u < min(1, p[drafted] / q[drafted]):
+        return drafted
+    missing = np.maximum(p - q, 0)
+    return int(np.searchsorted(np.cumsum(missing) / missing.sum(), u))
+
+
+# %% exercise 6 | positive part of p - q
+# The positive part of q - p.
+def checked(p, q, drafted, u, v):
+    if u < min(1, p[drafted] / q[drafted]):
+        return drafted
+    extra = np.maximum(q - p, 0)
+    return int(np.searchsorted(np.cumsum(extra) / extra.sum(), v))
+
+
+# %% exercise 6 | positive part of p - q
+# The likeliest replacement in place of a random one.
+def checked(p, q, drafted, u, v):
+    if u < min(1, p[drafted] / q[drafted]):
+        return drafted
+    return int(np.argmax(p - q))
+
+
+# %% exercise 6 | comes out too seldom
+# Accepted with probability p, as if q were 1.
+def checked(p, q, drafted, u, v):
+    if u < p[drafted]:
+        return drafted
+    missing = np.maximum(p - q, 0)
+    return int(np.searchsorted(np.cumsum(missing) / missing.sum(), v))
+
+
+# %% exercise 6 | comes out too seldom
+# Accepted only where the large model likes the token as much.
+def checked(p, q, drafted, u, v):
+    if p[drafted] >= q[drafted]:
+        return drafted
+    missing = np.maximum(p - q, 0)
+    return int(np.searchsorted(np.cumsum(missing) / missing.sum(), v))
+
+
+# %% exercise 6 | what comes out has the probabilities
+# Always the drafted token.
+def checked(p, q, drafted, u, v):
+    return drafted
+
+
+# %% exercise 6 | comes out too seldom
+# Always a token of p, whatever was drafted: right in law, and no token of
+# the draft is kept.
+def checked(p, q, drafted, u, v):
+    return int(np.searchsorted(np.cumsum(p), v))
+
+
+# %% exercise 6 | right
+# A loop over the replacements, from the end.
+def checked(p, q, drafted, u, v):
+    if u <= min(1.0, p[drafted] / q[drafted]):
+        return np.int64(drafted)
+    missing = [max(a - b, 0) for a, b in zip(p, q, strict=True)]
+    left = v * sum(missing)
+    for token in reversed(range(len(missing))):
+        if left < missing[token]:
+            return token
+        left -= missing[token]
+
+
+# %% exercise 6 | right
+# Tensors, and 1 - u in place of u.
+def checked(p, q, drafted, u, v):
+    p, q = ops.convert_to_tensor(p), ops.convert_to_tensor(q)
+    if 1 - u <= float(p[drafted] / q[drafted]):
+        return drafted
+    missing = ops.maximum(p - q, 0)
+    borders = ops.cumsum(missing / ops.sum(missing))
+    return np.sum(np.array(borders) < v)
