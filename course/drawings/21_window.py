@@ -1,55 +1,53 @@
-"""A window, a global token, and one softmax over both."""
+"""A window, a question that is global, and the union of both."""
 
 from course.sheet import Sheet
 from matplotlib.patches import Rectangle
 
-sheet = Sheet(320)
-size, w, cell = 6, 1, 31
-powers = [4, 3, 1, 1, 2, 1]
-names = [str(token) for token in range(size)]
+words = ["who?", "the", "tenant", "pays", "the", "rent"]
+size, w, shown = len(words), 1, 3
 near = [[abs(t - s) <= w for s in range(size)] for t in range(size)]
 all_see = [[0 in (t, s) for s in range(size)] for t in range(size)]
-both = [
-    [one or other for one, other in zip(*rows, strict=True)]
-    for rows in zip(near, all_see, strict=True)
-]
-sums = [
-    sum(power for power, seen in zip(powers, row, strict=True) if seen)
-    for row in both
-]
-shares = [[f"{power}/{total}" for power in powers] for total in sums]
-marks = [[""] * size] * size
+both = [[0 in (t, s) or near[t][s] for s in range(size)] for t in range(size)]
+numbers = [str(token) for token in range(size)]
+names = [f"{word}  {token}" for token, word in enumerate(words)]
 
-for left, mask, values, title in (
-    (44, near, marks, "a window, w = 1"),
-    (286, all_see, marks, "token 0 is global"),
-    (522, both, shares, "weights: one softmax"),
-):
+
+def draw(sheet, left, below, cell, mask, title, rows=(), size=13):
+    """One table: allowed pairs are orange, the others hatched."""
     place = sheet.matrix(
         left,
-        76,
-        values,
-        rows=names if left == 44 else (),
-        columns=names,
+        below,
+        [[""] * len(mask)] * len(mask),
+        rows=rows,
+        columns=numbers,
         masked=[[not seen for seen in row] for row in mask],
         cell=(cell, cell),
         kind="attention",
+        size=12,
     )
-    middle = left + size * cell / 2
-    sheet.label(middle, 302, title, size=13)
-    row_of_3 = Rectangle(
-        (left, 76 + 2 * cell),
-        size * cell,
+    row = Rectangle(
+        (left, below + (len(mask) - 1 - shown) * cell),
+        place.width,
         cell,
         fill=False,
         linewidth=3,
         zorder=6,
     )
-    sheet.axes.add_patch(row_of_3)
-sheet.label(250, 169, "or", size=15)
-sheet.label(490, 169, "=", size=18)
-sheet.matrix(522, 24, [powers], cell=(cell, 28), kind="data")
-sheet.label(510, 38, "$e^s$ of the keys", align="right")
-sheet.label(44, 38, "rows: queries, columns: keys", align="left")
-for patch in sheet.axes.patches:
-    patch.set_clip_on(False)  # nothing leaves the card: a smaller file
+    sheet.axes.add_patch(row)
+    sheet.label(place.top[0], place.top[1] + 34, title, size=size)
+    return place
+
+
+def finish(sheet):
+    """Nothing leaves the card, and round is the file's own: a small file."""
+    for patch in sheet.axes.patches:
+        patch.set(clip_on=False, joinstyle="round")
+
+
+sheet = Sheet(268)
+draw(sheet, 84, 20, 30, near, "neighbours: a window", names)
+draw(sheet, 306, 20, 30, all_see, "the question is global")
+draw(sheet, 528, 20, 30, both, "both together")
+sheet.label(285, 110, "or", size=15)
+sheet.label(507, 110, "=", size=18)
+finish(sheet)

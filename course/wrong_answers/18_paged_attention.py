@@ -270,3 +270,116 @@ def attend_in_place(query, key_pool, value_pool, table, length):
         output = np.exp(norm - new) * output + np.exp(scores - new) @ values
         norm = new
     return output
+
+
+# %% exercise 4 | a block is known only with all that comes before it
+# A block is named by its own tokens alone.
+def known_tokens(requests, block_size):
+    known, counts = set(), []
+    for tokens in requests:
+        count = 0
+        for end in range(block_size, len(tokens) + 1, block_size):
+            block = tuple(tokens[end - block_size : end])
+            if block in known and end < len(tokens):
+                count += block_size
+            known.add(block)
+        counts.append(count)
+    return counts
+
+
+# %% exercise 4 | a block is known only with all that comes before it
+# A block is named by its own tokens and its place.
+def known_tokens(requests, block_size):
+    known, counts = set(), []
+    for tokens in requests:
+        count = 0
+        for end in range(block_size, len(tokens) + 1, block_size):
+            block = end, tuple(tokens[end - block_size : end])
+            if block in known and end < len(tokens):
+                count += block_size
+            known.add(block)
+        counts.append(count)
+    return counts
+
+
+# %% exercise 4 | only full blocks are known
+# All tokens of the longest common beginning are counted.
+def known_tokens(requests, block_size):
+    counts = []
+    for i, tokens in enumerate(requests):
+        longest = 0
+        for other in requests[:i]:
+            for n in range(1, min(len(other), len(tokens)) + 1):
+                if other[:n] == tokens[:n]:
+                    longest = max(longest, n)
+        counts.append(min(longest, max(len(tokens) - 1, 0)))
+    return counts
+
+
+# %% exercise 4 | any earlier request
+# Only the request just before is looked at.
+def known_tokens(requests, block_size):
+    counts, before = [], []
+    for tokens in requests:
+        count = 0
+        for end in range(block_size, len(tokens), block_size):
+            if len(before) >= end and before[:end] == tokens[:end]:
+                count = end
+        counts.append(count)
+        before = tokens
+    return counts
+
+
+# %% exercise 4 | the last token is read in any case
+# A request that is known as a whole reads nothing.
+def known_tokens(requests, block_size):
+    known, counts = set(), []
+    for tokens in requests:
+        count = 0
+        for end in range(block_size, len(tokens) + 1, block_size):
+            if tuple(tokens[:end]) in known:
+                count = end
+            known.add(tuple(tokens[:end]))
+        counts.append(count)
+    return counts
+
+
+# %% exercise 4 | count the tokens of blocks
+# Blocks are counted, not tokens.
+def known_tokens(requests, block_size):
+    known, counts = set(), []
+    for tokens in requests:
+        count = 0
+        for end in range(block_size, len(tokens) + 1, block_size):
+            count += tuple(tokens[:end]) in known and end < len(tokens)
+            known.add(tuple(tokens[:end]))
+        counts.append(count)
+    return counts
+
+
+# %% exercise 4 | one number for each request
+# All requests together.
+def known_tokens(requests, block_size):
+    known, count = set(), 0
+    for tokens in requests:
+        for end in range(block_size, len(tokens) + 1, block_size):
+            if tuple(tokens[:end]) in known and end < len(tokens):
+                count += block_size
+            known.add(tuple(tokens[:end]))
+    return count
+
+
+# %% exercise 4 | right
+# Beginnings are compared with those of all earlier requests, no hash.
+def known_tokens(requests, block_size):
+    counts = []
+    for i, tokens in enumerate(requests):
+        count = 0
+        for end in range(block_size, len(tokens), block_size):
+            if any(
+                len(other) >= end and other[:end] == tokens[:end]
+                for other in requests[:i]
+            ):
+                count = end
+        counts.append(count)
+    return np.array(counts)
