@@ -1,37 +1,36 @@
-"""Linformer: E and F shorten keys and values, then queries attend."""
+"""Three reviews become two mixtures, and the query meets the mixtures only."""
 
 from course.sheet import Sheet
 
-sheet = Sheet(320)
-mixing = [["1", "0", "0"], ["0", "0.5", "0.5"]]
-rows = (
-    (186, "E", "keys", ["0", "ln 2", "ln 8"], ["0", "ln 4"], "K"),
-    (48, "F", "values", ["1", "3", "7"], ["1", "5"], "V"),
-)
-made = []
-for low, name, what, column, mixed, letter in rows:
-    middle = low + 42
-    sheet.matrix(24, low + 14, mixing, kind="projection", cell=(40, 28))
-    sheet.label(84, low + 54 + 28, f"{name}: R $\\times$ S")
-    sheet.label(160, middle, "$\\times$", size=15)
-    sheet.matrix(178, low, [[x] for x in column], cell=(56, 28))
-    sheet.label(206, low + 96, f"{what}: S $\\times$ {letter}")
-    sheet.label(252, middle, "=", size=15)
-    cells = [[x] for x in mixed]
-    made.append(sheet.matrix(270, low + 14, cells, cell=(56, 28)))
-    sheet.label(298, low + 82, f"R $\\times$ {letter}")
-    sheet.label(298, low + 1, f"mixed {what}")
-keys, values = made
-attend = sheet.box(400, 205, "compare,\nsoftmax", "attention", 96, 46)
-sheet.arrow(keys, attend)
-query = sheet.box(400, 278, "query 1", "query", 96, 28)
+sheet = Sheet(330)
+reviews = []
+for x, word, numbers, kind in (
+    (150, "dirty", "key 0, mark 1", "projection"),
+    (320, "clean", "key ln 2, mark 3", "feed_forward"),
+    (490, "lovely", "key ln 8, mark 7", "memory"),
+):
+    reviews.append(
+        sheet.box(x, 18, f"“{word}”\n{numbers}", kind, 140, 50, size=13)
+    )
+first = sheet.box(150, 142, "1 × “dirty”", "projection", 140, 42, size=13)
+half = sheet.box(367, 142, "½ × “clean”", "feed_forward", 108, 42, size=13)
+other = sheet.box(475, 142, "½ × “lovely”", "memory", 108, 42, size=13)
+sheet.frame(359, 134, 232, 58)
+sheet.frame(142, 134, 156, 58)
+sheet.arrow(reviews[0].top, (220, 134), width=3)
+sheet.arrow(reviews[1].top, (421, 134))
+sheet.arrow(reviews[2].top, (529, 134))
+attend = sheet.box(296, 262, "compare, average", "attention", 150, 42, size=13)
+sheet.arrow((220, 192), attend.at(0.25, 0), via=[(220, 228), (333.5, 228)])
+sheet.arrow((475, 192), attend.at(0.75, 0), via=[(475, 228), (408.5, 228)])
+query = sheet.box(150, 262, "newest?", "query", 100, 42, size=13)
 sheet.arrow(query, attend)
-weights = sheet.matrix(560, 214, [[0.2, 0.8]], cell=(48, 28), weights=True)
-sheet.arrow(attend, weights)
-sheet.label(608, 258, "weights: T $\\times$ R")
-average = sheet.box(560, 67, "average", "attention", 96, 46)
-sheet.arrow(weights, average)
-sheet.arrow(values, average)
-sheet.arrow(average.bottom, (608, 36))
-sheet.label(608, 20, "output 4.2", size=13)
-sheet.label(178, 20, "T = 1, S = 3, R = 2, K = V = 1")
+sheet.arrow(attend, (540, 283))
+sheet.label(548, 283, "a mark", align="left", size=13)
+for y, text in (
+    (43, "S = 3 reviews,\nold to new"),
+    (98, "E, F: R × S"),
+    (163, "R = 2 mixtures"),
+    (283, "T = 1 query"),
+):
+    sheet.label(14, y, text, align="left", size=13)
