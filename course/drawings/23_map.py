@@ -21,9 +21,9 @@ seen = {
 }
 
 
-def table(x, y, name, title, columns=N):
+def table(sheet, x, y, name, title, columns=N, side=SIDE):
     """The computed scores in the mechanism's colour, the others hatched."""
-    whole = Place(x, y, SIDE * columns, SIDE * N)
+    whole = Place(x, y, side * columns, side * N)
     sheet._fill(whole, "#ffffff", "#777777", "////")
     computed = seen.get(name, lambda t, s: True)
     for t in range(N):
@@ -31,16 +31,16 @@ def table(x, y, name, title, columns=N):
         edges = [0, *np.flatnonzero(np.diff(row)) + 1, columns]
         for first, last in zip(edges, edges[1:], strict=False):
             if row[first]:
-                low = y + (N - 1 - t) * SIDE
-                wide = (last - first) * SIDE
-                run = Place(x + first * SIDE, low, wide, SIDE)
+                low = y + (N - 1 - t) * side
+                wide = (last - first) * side
+                run = Place(x + first * side, low, wide, side)
                 sheet._fill(run, PALETTE[name], PALETTE[name])
     grid = [
-        (x + s * SIDE, y, x + s * SIDE, y + 8 * SIDE)
+        (x + s * side, y, x + s * side, y + 8 * side)
         for s in range(columns + 1)
     ]
     grid += [
-        (x, y + t * SIDE, x + SIDE * columns, y + t * SIDE)
+        (x, y + t * side, x + side * columns, y + t * side)
         for t in range(N + 1)
     ]
     xs = [z for a, _, b, _ in grid for z in (a, b, np.nan)]
@@ -51,13 +51,21 @@ def table(x, y, name, title, columns=N):
     return whole
 
 
-def mark(whole):
-    """The score of one query with one key."""
-    corner = whole.x + CAT * SIDE, whole.y + (N - 1 - HUNGRY) * SIDE
+def cut(sheet, whole, side=SIDE):
+    """Flash computes key block by key block."""
+    for s in (2, 4, 6):
+        middle = whole.x + s * side
+        ends = [whole.y, whole.top[1]]
+        sheet.axes.plot([middle] * 2, ends, color="#ffffff", lw=4, zorder=5)
+
+
+def mark(sheet, x, y, side=SIDE):
+    """The score of hungry with cat, in the table with this corner."""
+    corner = x + CAT * side, y + (N - 1 - HUNGRY) * side
     look = {"facecolor": "none", "edgecolor": "#ffffff", "zorder": 6}
-    sheet.axes.add_patch(Rectangle(corner, SIDE, SIDE, linewidth=5, **look))
+    sheet.axes.add_patch(Rectangle(corner, side, side, linewidth=5, **look))
     look["edgecolor"] = "#1a1a1a"
-    sheet.axes.add_patch(Rectangle(corner, SIDE, SIDE, linewidth=2.5, **look))
+    sheet.axes.add_patch(Rectangle(corner, side, side, linewidth=2.5, **look))
 
 
 sheet.frame(12, 212, 268, 176, "every pair: exact")
@@ -70,20 +78,17 @@ for x, name, title in (
     (448, "longformer", "Longformer"),
     (576, "reformer", "Reformer"),
 ):
-    whole = table(x, 226, name, title)
-    if name == "flash":  # key block by key block
-        for s in (2, 4, 6):
-            middle = whole.x + s * SIDE
-            ends = [whole.y, whole.top[1]]
-            sheet.axes.plot([middle] * 2, ends, color="#ffffff", lw=4, zorder=5)
-    mark(whole)
+    whole = table(sheet, x, 226, name, title)
+    if name == "flash":
+        cut(sheet, whole)
+    mark(sheet, whole.x, whole.y)
 for x, name, title, what in (
     (80, "linformer", "Linformer", "mixtures"),
     (220, "performer", "Performer", "features"),
 ):
-    whole = table(x, 42, name, title, columns=4)
+    whole = table(sheet, x, 42, name, title, columns=4)
     sheet.label(whole.bottom[0], 28, what, size=11)
-mark(Place(372, 126, 0, 0))
+mark(sheet, 372, 126)
 sheet.label(414, 132, "“hungry” with “cat”", align="left")
 for y, name in ((92, None), (62, "dense")):
     hatch = None if name else "////"
