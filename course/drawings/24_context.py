@@ -1,27 +1,47 @@
-"""Where a context enters: mixed into the queries and into the keys."""
+"""The word "drink" in frost and in heat: its weight moves with the context."""
 
 from course.sheet import Sheet
+from matplotlib.patches import Rectangle
 
-sheet = Sheet(400)
-sheet.box(45, 12, "frost      drink      tea      juice", width=630, height=30)
-ask = sheet.box(60, 86, "$X\\,W_q$", "projection")
-mean = sheet.box(215, 86, "average", "memory")
-offer = sheet.box(370, 86, "$X\\,W_k$", "projection")
-hand_over = sheet.box(550, 86, "$X\\,W_v$", "projection")
-for box in (ask, mean, offer, hand_over):
-    sheet.arrow((box.centre[0], 42), box)
-sheet.label(126, 62, "$X$ (T, D)", align="left", size=11)
-attend = sheet.box(45, 302, "compare, softmax, average", "attention", 630, 40)
-mixes = [sheet.box(x, 200, "mix: gate λ", "norm", 110) for x in (60, 370)]
-for project, mix, name in zip((ask, offer), mixes, "qk", strict=True):
-    sheet.arrow(project, mix)
-    sheet.arrow(mix.top, (mix.top[0], 302), f"$\\hat {name}$ (T, K)")
-sheet.arrow(hand_over.top, (605, 302), "$v$ (T, V)")
-sheet.arrow(mean, mixes[0].right, via=[(270, 219)])
-sheet.arrow(mean, mixes[1].left, via=[(270, 219)])
-sheet.label(219, 235, "$c\\,W_{cq}$ = (2, 1)", size=11)
-sheet.label(321, 235, "$c\\,W_{ck}$ = (1, 2)", size=11)
-sheet.label(278, 160, "context $c$ = (1, 2)", align="left", size=11)
-sheet.label(107, 160, "drink: (1, 1)", align="right", size=11)
-sheet.label(107, 268, "drink: (1.75, 1)", align="right", size=11)
-sheet.arrow(attend.top, (360, 390), "output (T, V)")
+sheet = Sheet(300)
+weather = {  # the average of the words; the weights of "drink"; the largest
+    "frost": ("warm 1, cool 2", [0.29, 0.04, 0.60, 0.07], 2),
+    "heat": ("warm 2, cool 1", [0.29, 0.04, 0.07, 0.60], 3),
+}
+wide = 70
+
+for left, (word, (context, weights, largest)) in zip(
+    (40, 400), weather.items(), strict=True
+):
+    words = [word, "drink", "tea", "juice"]
+    middle = left + 2 * wide
+    tokens = sheet.row_of_tokens(
+        left + 2, 28, words, width=wide - 4, gap=4, dark=1, size=13
+    )
+    frame = sheet.frame(left - 6, 20, 4 * wide + 12, 44)
+    average = sheet.box(
+        middle - 100, 110, f"context: {context}", "memory", 200, 40, size=13
+    )
+    row = sheet.matrix(
+        left,
+        206,
+        [weights],
+        weights=True,
+        form="{:.2f}",
+        cell=(wide, 40),
+        size=13,
+    )
+    sheet.arrow(frame, average)
+    sheet.arrow(average, row)
+    sheet.axes.add_patch(
+        Rectangle(
+            (left + largest * wide, 206),
+            wide,
+            40,
+            fill=False,
+            edgecolor="#b35900",
+            linewidth=3.5,
+            zorder=6,
+        )
+    )
+    sheet.label(middle, 270, f"weights of “drink” in {word}", size=13)

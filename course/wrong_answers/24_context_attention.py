@@ -50,13 +50,13 @@ def step(state, x):
     return {"mean": mean, "count": count}, mean
 
 
-# %% exercise 2 | the b-item gets as much as the a-item
-# Each head cares for an item, but no flag silences it.
+# %% exercise 2 | the juice gets as much as the tea
+# Each head cares for a drink, but no weather silences it.
 def two_heads(limit):
     return limit * np.array([[0, 0, 1, -1], [0, 0, -1, 1.0]])
 
 
-# %% exercise 2 | the b-item gets as much as the a-item
+# %% exercise 2 | the juice gets as much as the tea
 # Both heads do the same.
 def two_heads(limit):
     return limit * np.array([[-1, 1, 0, -1], [-1, 1, 0, -1.0]]) * [1, 1, 0, 0]
@@ -68,8 +68,8 @@ def two_heads(limit):
     return np.array([[0, 20, 10, 0], [20, 0, 0, 10.0]])
 
 
-# %% exercise 2 | the a-item gets as much as the b-item
-# One head is enough for flag A; the second has no say.
+# %% exercise 2 | the tea gets as much as the juice
+# One head is enough for frost; the second has no say.
 def two_heads(limit):
     return limit * np.array([[-1, 1, 0, -1], [1, 1, -1, -1.0]])
 
