@@ -95,6 +95,6 @@ for y, name in ((92, None), (62, "dense")):
     sheet._fill(
         Place(385, y, SIDE, SIDE), PALETTE.get(name, "#fff"), "#777777", hatch
     )
-sheet.label(414, 98, "never computed", align="left")
-sheet.label(414, 68, "computed", align="left")
+sheet.label(414, 98, "left out", align="left")
+sheet.label(414, 68, "kept", align="left")
 sheet.label(372, 178, "rows: 8 queries, columns: 8 keys", align="left")

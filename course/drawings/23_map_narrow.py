@@ -31,6 +31,6 @@ for x, name, title, what in (
 wide.mark(sheet, 20 - wide.CAT * SIDE, 22, SIDE)
 sheet.label(38, 28, "“hungry” with “cat”", align="left", size=12)
 sheet._fill(Place(196, 22, SIDE, SIDE), "#ffffff", "#777777", "////")
-sheet.label(214, 28, "never computed", align="left", size=12)
+sheet.label(214, 28, "left out", align="left", size=12)
 for patch in sheet.axes.patches:
     patch.set(clip_on=False, joinstyle="round")  # a smaller file
