@@ -1,33 +1,19 @@
 """Prefill and decode, for a phone."""
 
-from course.sheet import NARROW, Sheet
-from matplotlib.patches import Rectangle
+from importlib import import_module
 
+from course.sheet import NARROW, Sheet
+
+wide = import_module("course.drawings.15_cache")
 sheet = Sheet(380, NARROW)
-words = ["the", "black", "cow", "sleeps"]
-LEFT, LOWEST, WIDE, HIGH = 74, 148, 66, 36
-sheet.matrix(
-    LEFT,
-    LOWEST,
-    [["✓"] * 4] * 4,
-    rows=[*words[:3], ""],
-    columns=words,
-    masked=[[s > t for s in range(4)] for t in range(4)],
-    cell=(WIDE, HIGH),
-    kind="attention",
-    size=13,
-)
+LEFT, LOWEST, WIDE = 74, 148, 66
+wide.draw_table(sheet, LEFT, LOWEST, WIDE, 13)
 [query] = sheet.row_of_tokens(
     6, LOWEST + 3, ["sleeps"], 56, dark=0, height=30, size=13
 )
-sheet.arrow(query, (LEFT, query.right[1]))
-new_row = Rectangle(
-    (LEFT, LOWEST), 4 * WIDE, HIGH, fill=False, linewidth=3, zorder=6
-)
-sheet.axes.add_patch(new_row)
-slots = [f"$k_{s}, v_{s}$" for s in range(4)]
+wide.frame_row(sheet, query, LEFT, LOWEST, WIDE)
 cache = sheet.row_of_tokens(
-    LEFT + 4, 74, slots, WIDE - 8, "memory", gap=8, size=13
+    LEFT + 4, 74, wide.SLOTS, WIDE - 8, "memory", gap=8, size=13
 )
 for slot in cache:
     sheet.arrow(slot, (slot.top[0], LOWEST))

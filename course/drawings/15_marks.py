@@ -3,24 +3,32 @@
 from course.sheet import Sheet
 from matplotlib.patches import Rectangle
 
+HIGH = 38
+
+
+def draw_table(sheet, left, low, wide, size):
+    """The causal table of c, a, t, c, a, with the two cells framed."""
+    letters = ["c", "a", "t", "c", "a"]
+    sheet.matrix(
+        left,
+        low,
+        [[""] * 5] * 5,
+        rows=[*letters[:4], ""],
+        columns=letters,
+        masked=[[s > t for s in range(5)] for t in range(5)],
+        cell=(wide, HIGH),
+        kind="attention",
+        size=size,
+    )
+    for t, s in ((3, 1), (4, 2)):
+        corner = left + s * wide, low + (4 - t) * HIGH
+        cell = Rectangle(corner, wide, HIGH, fill=False, linewidth=3, zorder=6)
+        sheet.axes.add_patch(cell)
+
+
 sheet = Sheet(330)
-letters = ["c", "a", "t", "c", "a"]
-LEFT, LOW, WIDE, HIGH = 210, 44, 62, 38
-sheet.matrix(
-    LEFT,
-    LOW,
-    [[""] * 5] * 5,
-    rows=[*letters[:4], ""],
-    columns=letters,
-    masked=[[s > t for s in range(5)] for t in range(5)],
-    cell=(WIDE, HIGH),
-    kind="attention",
-    size=12,
-)
-for t, s in ((3, 1), (4, 2)):
-    corner = LEFT + s * WIDE, LOW + (4 - t) * HIGH
-    cell = Rectangle(corner, WIDE, HIGH, fill=False, linewidth=3, zorder=6)
-    sheet.axes.add_patch(cell)
+LEFT, LOW, WIDE = 210, 44, 62
+draw_table(sheet, LEFT, LOW, WIDE, 12)
 [query] = sheet.row_of_tokens(120, LOW + 5, ["a"], 54, dark=0)
 sheet.arrow(query, (LEFT, query.right[1]))
 earlier, after = LEFT + 1.5 * WIDE, LEFT + 2.5 * WIDE
