@@ -71,7 +71,8 @@ def test_one_types_and_sees_the_translation_and_its_map(
     assert expected
     with visits(browser, address) as visit:
         page = visit("", width=390, color_scheme=scheme)
-        page.keyboard.type(TEXT)  # the field has the focus
+        page.wait_for_selector("#text:focus")  # a moment after it has loaded
+        page.keyboard.type(TEXT)
         page.keyboard.press("Enter")
         page.wait_for_selector("#found:not([hidden])")
         assert page.inner_text("#translation") == expected
