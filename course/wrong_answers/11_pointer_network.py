@@ -10,7 +10,7 @@ def point_once(s, h, W_q, W_k, v, chosen):
 
 
 # %% exercise 2 | the free weights must sum to 1
-# The weights are struck out behind the softmax.
+# The weights are struck out after the softmax.
 def point_once(s, h, W_q, W_k, v, chosen):
     e = np.tanh(s @ W_q + h @ W_k) @ v
     exponentials = np.exp(e - e.max())
