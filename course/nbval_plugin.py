@@ -18,7 +18,7 @@ SECONDS = {
     "08_transformer": 110,
     "10_rnnsearch": 90,
     "14_graph_attention": 30,
-    "16_multi_query": 70,
+    "16_multi_query": 40,
     "19_linformer": 30,
     "22_reformer": 30,
     "26_scaling_out": 70,
