@@ -2,46 +2,42 @@
 
 from course.sheet import Sheet
 
-LONG, FEW, VALUES = 104, 34, 26  # T and S, F, V
-
-sheet = Sheet(400)
-
-
-def factor(x, middle, name, shape, kind, wide, high):
-    box = sheet.box(x, middle - high / 2, name, kind, wide, high)
-    sheet.label(x + wide / 2, middle - high / 2 - 13, shape, size=11)
-    return box
+QUERIES = [[1, 1], [1, 2]]  # features, a row for each query
+KEYS = [[1, 1, 1], [0, 1, 2]]  # features, a column for each key
+TABLE = [[1, 2, 3], [1, 3, 5]]
+STARS, SUM, RESULT = [[6], [3], [0]], [[9], [3]], [[12], [15]]
 
 
-def sign(x, middle, text):
-    sheet.label(x, middle, text, size=18)
+def draw_line(sheet, left, middle, parts, cell, gap, size):
+    """Matrices side by side, with signs between them; their places."""
+    places = []
+    for name, values, kind, sign in parts:
+        low = middle - cell * len(values) / 2
+        place = sheet.matrix(
+            left, low, values, cell=(cell, cell), kind=kind, size=size
+        )
+        sheet.label(place.top[0], middle + 1.5 * cell + 12, name, size=size)
+        left = place.right[0] + gap
+        if sign:
+            sheet.label(left - gap / 2, middle, sign, size=16)
+        places.append(place)
+    return places
 
 
-upper, lower = 292, 104
-sheet.label(20, 380, "a table of pairs first", align="left", size=13)
-factor(30, upper, "$\\phi(Q)$", "(T, F)", "projection", FEW + 12, LONG)
-sign(95, upper, "·")
-factor(114, upper, "$\\phi(K)^\\top$", "(F, S)", "projection", LONG, FEW)
-sign(240, upper, "=")
-table = factor(262, upper, "weights", "(T, S)", "attention", LONG, LONG)
-sign(385, upper, "·")
-factor(404, upper, "$V$", "(S, V)", "data", VALUES, LONG)
-sign(460, upper, "=")
-factor(484, upper, "", "(T, V)", "data", VALUES, LONG)
-sheet.label(530, upper + 10, "T · S numbers", align="left", size=12)
-sheet.label(530, upper - 10, "in between", align="left", size=12)
+queries = ("queries", QUERIES, "projection")
+keys = ("keys", KEYS, "projection")
+stars = ("stars", STARS, "data")
+result = ("", RESULT, "data", "")
+PAIRS = [(*queries, "·"), (*keys, "="), ("table", TABLE, "attention", "·")]
+PAIRS += [(*stars, "="), result]
+SUMS = [(*keys, "·"), (*stars, "="), ("sum", SUM, "memory", "")]
+AFTER = [(*queries, "·"), ("sum", SUM, "memory", "="), result]
 
-sheet.label(20, 196, "a sum over the keys first", align="left", size=13)
-factor(30, lower, "$\\phi(K)^\\top$", "(F, S)", "projection", LONG, FEW)
-sign(153, lower, "·")
-factor(172, lower, "$V$", "(S, V)", "data", VALUES, LONG)
-sign(220, lower, "=")
-first = factor(242, lower, "sum", "(F, V)", "memory", FEW + 10, FEW)
-factor(316, lower, "$\\phi(Q)$", "(T, F)", "projection", FEW + 12, LONG)
-sign(380, lower, "·")
-again = factor(398, lower, "sum", "(F, V)", "memory", FEW + 10, FEW)
-sheet.arrow(first.top, again.top, via=[(264, 172), (420, 172)], dashed=True)
-sign(463, lower, "=")
-factor(484, lower, "", "(T, V)", "data", VALUES, LONG)
-sheet.label(530, lower + 10, "F · V numbers", align="left", size=12)
-sheet.label(530, lower - 10, "for all queries", align="left", size=12)
+sheet = Sheet(330)
+sheet.label(20, 310, "the table of pairs first", align="left", size=13)
+draw_line(sheet, 24, 228, PAIRS, 32, 28, 13)
+sheet.label(548, 228, "T · S = 6 numbers", align="left", size=13)
+sheet.label(20, 146, "the sum over the keys first", align="left", size=13)
+draw_line(sheet, 24, 64, SUMS, 32, 28, 13)
+draw_line(sheet, 312, 64, AFTER, 32, 28, 13)
+sheet.label(548, 64, "F = 2 numbers", align="left", size=13)

@@ -300,3 +300,71 @@ def paired_log_features(x, directions):
 def paired_log_features(x, directions):
     logs = [log_features(x, w) for w in (directions, -directions)]
     return keras.ops.concatenate(logs, axis=-1) - np.log(2) / 2
+
+
+# %% exercise 4 | leans to one side
+# The kept factor as it comes.
+def fair_blocks(normal, other):
+    kept, triangle = np.linalg.qr(normal)
+    return kept * np.linalg.norm(other, axis=2, keepdims=True)
+
+
+# %% exercise 4 | leans to one side
+# Every column is made to begin with a positive entry.
+def fair_blocks(normal, other):
+    kept, triangle = np.linalg.qr(normal)
+    signs = np.sign(kept[:, :1])
+    return kept * signs * np.linalg.norm(other, axis=2, keepdims=True)
+
+
+# %% exercise 4 | gets the length of row i
+# All directions have length 1.
+def fair_blocks(normal, other):
+    kept, triangle = np.linalg.qr(normal)
+    return kept * np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None]
+
+
+# %% exercise 4 | gets the length of row i
+# The lengths of the columns.
+def fair_blocks(normal, other):
+    kept, triangle = np.linalg.qr(normal)
+    signs = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None]
+    return kept * signs * np.linalg.norm(other, axis=1)[:, :, None]
+
+
+# %% exercise 4 | at right angles
+# The normal vectors themselves, with new lengths.
+def fair_blocks(normal, other):
+    lengths = np.linalg.norm(other, axis=2, keepdims=True)
+    return normal / np.linalg.norm(normal, axis=2, keepdims=True) * lengths
+
+
+# %% exercise 4 | the shape is
+# One block only.
+def fair_blocks(normal, other):
+    kept, triangle = np.linalg.qr(normal[0])
+    lengths = np.linalg.norm(other[0], axis=1, keepdims=True)
+    return kept * np.sign(np.diag(triangle)) * lengths
+
+
+# %% exercise 4 | right
+# A coin decides on the sign of each column.
+def fair_blocks(normal, other):
+    kept, _ = np.linalg.qr(normal)
+    coins = np.random.default_rng(8).choice(
+        [-1, 1], (len(kept), 1, len(kept[0]))
+    )
+    return kept * coins * np.linalg.norm(other, axis=2, keepdims=True)
+
+
+# %% exercise 4 | right
+# By Gram and Schmidt, a row after the other: no routine, no signs.
+def fair_blocks(normal, other):
+    rows = []
+    for i in range(normal.shape[1]):
+        row = normal[:, i].copy()
+        for before in rows:
+            row -= (row * before).sum(axis=1, keepdims=True) * before
+        rows.append(row / np.linalg.norm(row, axis=1, keepdims=True))
+    lengths = np.linalg.norm(other, axis=2, keepdims=True)
+    return np.stack(rows, axis=1) * lengths
