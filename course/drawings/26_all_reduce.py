@@ -1,29 +1,33 @@
-"""Two workers: a part each, one sum for both, the same update."""
+"""Two workers: a part of the batch each, one sum, the same update."""
 
 from course.sheet import Sheet
 
-sheet = Sheet(438)
-look = {"width": 220, "height": 34, "size": 13}
-COLUMNS = (
-    (160, "2 tokens, loss 4 each", "loss 8 / 8 = 1", "gradient (3, 4)"),
-    (560, "6 tokens, loss 1 each", "loss 6 / 8 = 0.75", "gradient (0, −4)"),
-)
-sheet.box(50, 246, "all-reduce: add up", "norm", 620, 38, size=14)
-sheet.label(360, 226, "loss 1 + 0.75", size=13)
-sheet.label(360, 302, "loss 1.75", size=13)
-sheet.label(360, 54, "one batch, 8 tokens", size=13)
-for worker, (middle, part, loss, gradient) in enumerate(COLUMNS):
-    left = middle - 110
-    sheet.label(middle, 18, f"worker {worker}", size=13)
-    tokens = sheet.box(left, 37, part, **look)
-    copy = sheet.box(left, 100, f"copy {worker} of the model", "memory", **look)
-    found = sheet.box(left, 174, gradient, **look)
-    total = sheet.box(left, 322, "sum (3, 0)", **look)
-    update = sheet.box(
-        left, 390, f"clip to (1, 0), update copy {worker}", "memory", **look
-    )
-    sheet.arrow(tokens, copy)
-    sheet.arrow(copy, found, loss, side="right", size=12)
-    sheet.arrow(found.top, (middle, 246), width=2)
-    sheet.arrow((middle, 284), total.bottom, width=2)
-    sheet.arrow(total, update)
+PARTS = ("2 tokens, loss 4 each", "6 tokens, loss 1 each")
+GRADIENTS = ("gradient (3, 4)", "gradient (0, −4)")
+
+
+def draw(sheet, middles, width, parts, size):
+    """A column for each worker, joined by the all-reduce."""
+    left, right = middles[0] - width / 2, middles[1] + width / 2
+    look = {"width": width, "size": size}
+    add = "all-reduce: add up losses and gradients"
+    joined = sheet.box(left, 240, add, "norm", right - left, 38, size=size)
+    for worker, middle in enumerate(middles):
+        x = middle - width / 2
+        sheet.label(middle, 20, f"worker {worker}", size=size)
+        part = sheet.box(x, 40, parts[worker], height=48, **look)
+        copy = sheet.box(
+            x, 112, f"copy {worker} of the model", "memory", **look
+        )
+        found = sheet.box(x, 174, GRADIENTS[worker], **look)
+        update = sheet.box(
+            x, 306, f"clip, update copy {worker}", "memory", **look
+        )
+        sheet.arrow(part, copy)
+        sheet.arrow(copy, found)
+        sheet.arrow(found.top, (middle, joined.bottom[1]), width=2)
+        sheet.arrow((middle, joined.top[1]), update.bottom, width=2)
+
+
+sheet = Sheet(360)
+draw(sheet, (180, 540), 220, PARTS, 14)

@@ -2,8 +2,7 @@
 
 from course.sheet import Sheet
 
-sheet = Sheet(262)
-WIDE, HIGH, GAP, PITCH = 38, 28, 4, 160
+WIDE, HIGH, GAP = 38, 28, 4
 PANELS = (
     ("before", [[1, 2, 3], [10, 20, 30], [100, 200, 300]], 0),
     ("after round 0", [[1, 2, 303], [11, 20, 30], [100, 220, 300]], 1),
@@ -18,53 +17,50 @@ def kind_of(number):
     return names[sum(digit != "0" for digit in str(number))]
 
 
-for panel, (title, rows, turn) in enumerate(PANELS):
-    left = 78 + panel * PITCH
-    cells = [
-        [
-            sheet.row_of_tokens(
-                left + piece * (WIDE + GAP),
-                180 - 54 * worker,
-                [str(number)],
-                WIDE,
-                kind_of(number),
-                height=HIGH,
-            )[0]
-            for piece, number in enumerate(row)
-        ]
-        for worker, row in enumerate(rows)
-    ]
-    sheet.label(left + 61, 240, title, size=13)
-    if turn is None:
-        continue
-    for worker in range(3):
-        piece = (worker - turn) % 3
-        sent = cells[worker][piece]
-        if worker < 2:
-            sheet.arrow(sent, cells[worker + 1][piece], width=2)
-            continue
-        first = cells[0][piece]
-        side = -10 if piece == 0 else 132
-        x = left + side
-        if piece == 1:
-            via = [(sent.bottom[0], 58), (x, 58), (x, 220), (first.top[0], 220)]
-            sheet.arrow(sent.bottom, first.top, via=via, width=2)
-        else:
-            ends = (
-                (sent.left, first.left)
-                if side < 0
-                else (sent.right, first.right)
+def panel(sheet, left, below, title, rows, turn):
+    """What three workers hold, and arrows for what they send next."""
+    cells = []
+    for worker, row in enumerate(rows):
+        y = below + 54 * (2 - worker)
+        for piece, number in enumerate(row):
+            x, look = left + piece * (WIDE + GAP), kind_of(number)
+            cells += sheet.row_of_tokens(
+                x, y, [str(number)], WIDE, look, height=HIGH
             )
-            via = [(x, ends[0][1]), (x, ends[1][1])]
-            sheet.arrow(*ends, via=via, width=2)
+    sheet.label(left + 61, below + 168, title, size=13)
+    if turn is None:
+        return
+    for worker in range(2):
+        piece = (worker - turn) % 3
+        start, end = cells[3 * worker + piece], cells[3 * worker + 3 + piece]
+        sheet.arrow(start, end, width=2)
+    piece = (2 - turn) % 3
+    last, first = cells[6 + piece], cells[piece]
+    x = left + (-10 if piece == 0 else 132)
+    if piece == 1:
+        low, high = below - 14, below + 148
+        via = [(last.bottom[0], low), (x, low), (x, high), (first.top[0], high)]
+        sheet.arrow(last.bottom, first.top, via=via, width=2)
+        return
+    start, end = last.right, first.right
+    if piece == 0:
+        start, end = last.left, first.left
+    sheet.arrow(start, end, via=[(x, start[1]), (x, end[1])], width=2)
+
+
+def key(sheet, spots):
+    """What the colours mean."""
+    for (x, y), number, text in spots:
+        look = kind_of(number)
+        sheet.row_of_tokens(x, y, [""], 24, look, height=20)
+        sheet.label(x + 32, y + 10, text, 13, "left")
+
+
+NAMES = ("of one worker", "part of a sum", "full sum")
+sheet = Sheet(262)
+for number, (title, rows, turn) in enumerate(PANELS):
+    panel(sheet, 78 + 160 * number, 72, title, rows, turn)
 for worker in range(3):
     sheet.label(8, 194 - 54 * worker, f"worker {worker}", 12, "left")
-x = 78
-for number, text, room in (
-    (1, "of one worker", 150),
-    (11, "part of a sum", 150),
-    (111, "full sum", 100),
-):
-    token = sheet.row_of_tokens(x, 16, [""], 24, kind_of(number), height=20)[0]
-    sheet.label(x + 32, 26, text, 12, "left")
-    x += room + 20
+spots = [(78, 16), (248, 16), (418, 16)]
+key(sheet, zip(spots, (1, 11, 111), NAMES, strict=True))

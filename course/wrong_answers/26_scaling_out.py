@@ -261,7 +261,7 @@ def scales(finite, scale, growth):
 
 
 # %% exercise 4 | the count begins anew
-# Behind a doubling the row of good steps goes on.
+# After a doubling the row of good steps goes on.
 def scales(finite, scale, growth):
     used, good = [], 0
     for ok in finite:
