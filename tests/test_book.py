@@ -131,7 +131,7 @@ def test_every_page_opens_offline_and_fits_the_screen(visit):
         ("多头注意力", "notebooks/06_multi_head"),
         ("因果掩码", "notebooks/03_masked_softmax"),
         ("缓存", "notebooks/15_cross_and_causal"),
-        ("池化", "notebooks/13_sequence_tasks"),
+        ("池化", "notebooks/12_hierarchical_attention"),
     ],
 )
 def test_search_finds_english_and_chinese(visit, word, found):

@@ -2,45 +2,39 @@
 
 from course.sheet import Sheet
 
-sheet = Sheet(356)
-wide, gap = 62, 6
-span = 3 * wide + 2 * gap
-panels = (
-    (14, "$n \\to n$: tagging", ["like", "to", "drink"]),
-    (257, "$n \\to 1$: classifying", ["good", "SAD", "calm"]),
-    (500, "$n \\to m$: translating", ["loves", "water"]),
+PANELS = (
+    ("$n \\to n$: tagging", ["like", "to", "drink"], None),
+    ("$n \\to 1$: classifying", ["good", "sad", "calm"], "pool"),
+    ("$n \\to m$: translating", ["loves", "water"], "write, word by word"),
 )
-tops = []
-for left, name, words in panels:
-    sheet.label(left + span / 2, 336, name, size=13)
-    size = (span - gap * (len(words) - 1)) / len(words)
-    tokens = sheet.row_of_tokens(left, 14, words, size, gap=gap)
-    read = sheet.box(left, 82, "read: attend to all", "attention", span)
+GIVEN = (["VERB", "PART", "VERB"], ["friendly"], ["adore", "l'", "eau", "END"])
+
+
+def row(sheet, x, y, words, span, size):
+    wide = (span - 6 * (len(words) - 1)) / len(words)
+    return sheet.row_of_tokens(x, y, words, wide, gap=6, size=size)
+
+
+def panel(sheet, number, x, y, span, size, gap):
+    """One shape of task, from below to above, its words at y."""
+    name, words, step = PANELS[number]
+    tokens = row(sheet, x, y, words, span, size)
+    levels = [y + 28 + gap, y + 66 + 2 * gap]  # the boxes
+    up = y + 104 + 3 * gap if step else y + 66 + 2 * gap
+    sheet.box(x, levels[0], "read", "attention", span, size=size)
     for token in tokens:
-        sheet.arrow(token, (token.top[0], 82))
-    tops.append([(token.top[0], 120) for token in tokens])
+        sheet.arrow(token, (token.top[0], levels[0]))
+    above = levels[0] + 38
+    if step:
+        sheet.box(x, levels[1], step, "attention", span, size=size)
+        for token in tokens:
+            sheet.arrow((token.top[0], above), (token.top[0], levels[1]))
+        above = levels[1] + 38
+    for label in row(sheet, x, up, GIVEN[number], span, size):
+        sheet.arrow((label.bottom[0], above), label)
+    sheet.label(x + span / 2, up + 46, name, size=size + 1)
 
-tags = sheet.row_of_tokens(14, 276, ["VERB", "PART", "VERB"], wide, gap=gap)
-for (x, y), tag in zip(tops[0], tags, strict=True):
-    sheet.arrow((x, y), tag)
-sheet.label(tops[0][1][0] + 8, 198, "(T, D)", size=11, align="left")
 
-pool = sheet.box(257, 180, "pool", "attention", span)
-for x, y in tops[1]:
-    sheet.arrow((x, y), (x, 180))
-sheet.label(tops[1][1][0] + 8, 150, "(S, D)", size=11, align="left")
-said = sheet.row_of_tokens(257, 276, ["unfriendly"], 118)
-sheet.arrow((said[0].bottom[0], 218), said[0], "(1, D)")
-asks = sheet.row_of_tokens(411, 276, ["$q$"], 44, "query")
-sheet.arrow(asks[0], (asks[0].bottom[0], 218))
-
-write = sheet.box(500, 180, "write, word by word", "attention", span)
-for x, y in tops[2]:
-    sheet.arrow((x, y), (x, 180))
-sheet.label(tops[2][0][0] + 10, 150, "(S, D)", size=11, align="left")
-spoken = ["adore", "l'", "eau", "END"]
-small = (span - 3 * gap) / 4
-written = sheet.row_of_tokens(500, 276, spoken, small, gap=gap, size=11)
-for word in written:
-    sheet.arrow((word.bottom[0], 218), word)
-sheet.label(written[1].bottom[0] + 6, 248, "(T, D)", size=11, align="left")
+sheet = Sheet(262)
+for number, x in enumerate((14, 257, 500)):
+    panel(sheet, number, x, 14, 206, 12, 22)
