@@ -5,9 +5,9 @@ import importlib
 from course.sheet import NARROW, Sheet
 
 wide = importlib.import_module("course.drawings.17_tiles")
-sheet = Sheet(520, NARROW)
-sheet.frame(6, 128, 348, 384, kind="attention")
-sheet.label(14, 496, "fast memory, small", align="left", size=13)
+sheet = Sheet(496, NARROW)
+sheet.frame(6, 128, 348, 284, kind="attention")
+sheet.label(14, 396, "fast memory, small", align="left", size=13)
 sheet.frame(6, 8, 348, 104, kind="memory")
 sheet.label(180, 94, "slow memory, large", size=13)
 states = []
@@ -41,6 +41,8 @@ sheet.label(186, 147, "scores: used,\nthen forgotten", size=13)
 asked = sheet.box(143, 230, "“rent”", "query", 74, 34, size=13)
 for start, end in ((160, 142), (200, 230)):
     sheet.arrow((start, 230), (end, 200))
-output = sheet.box(209, 424, "output $o$", width=140, height=40, size=13)
+output = sheet.box(
+    179, 440, "output $o$,\nin slow memory", "memory", 170, 48, size=13
+)
 sheet.arrow(states[1].top, output.bottom)
-sheet.label(268, 404, "divided", align="right", size=13)
+sheet.label(258, 427, "divided", align="right", size=13)
