@@ -6,6 +6,7 @@ import_backend()
 
 from d2l_attention.layers.blocks import (
     AddNorm,
+    AttentionBlock,
     CausalBlock,
     PositionWiseFFN,
     TransformerDecoderBlock,
@@ -80,6 +81,15 @@ from d2l_attention.layers.reformer import (
     ReformerAttention,
     reformer_attention,
 )
+from d2l_attention.layers.relative_positions import (
+    ALiBiAttention,
+    RotaryAttention,
+    T5Attention,
+    alibi_bias,
+    alibi_slopes,
+    rotary_frequencies,
+    rotate,
+)
 from d2l_attention.layers.scoring import (
     AdditiveAttention,
     BilinearAttention,
@@ -93,7 +103,10 @@ from d2l_attention.layers.structured import (
 from d2l_attention.models.bahdanau import BahdanauSeq2Seq
 from d2l_attention.models.decoding import BeamDecoder, GreedyDecoder
 from d2l_attention.models.hierarchical import HierarchicalAttentionNetwork
-from d2l_attention.models.language_model import LanguageModel
+from d2l_attention.models.language_model import (
+    BlockLanguageModel,
+    LanguageModel,
+)
 from d2l_attention.models.pointer_network import (
     PointerNetwork,
 )
@@ -108,12 +121,15 @@ from d2l_attention.models.transformer import (
 )
 
 __all__ = [
+    "ALiBiAttention",
     "AddNorm",
     "AdditiveAttention",
+    "AttentionBlock",
     "AttentionPooling",
     "BahdanauSeq2Seq",
     "BeamDecoder",
     "BilinearAttention",
+    "BlockLanguageModel",
     "CausalBlock",
     "ConcatAttention",
     "ContextAttention",
@@ -146,12 +162,16 @@ __all__ = [
     "PositionalEncoding",
     "RNNSearch",
     "ReformerAttention",
+    "RotaryAttention",
     "StructuredAttention",
+    "T5Attention",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderBlock",
     "TransformerEncoder",
     "TransformerEncoderBlock",
+    "alibi_bias",
+    "alibi_slopes",
     "causal_mask",
     "flash_attention",
     "grouped_query_attention",
@@ -167,6 +187,8 @@ __all__ = [
     "performer_attention",
     "reformer_attention",
     "reinforce_loss",
+    "rotary_frequencies",
+    "rotate",
     "sinusoidal_encoding",
     "window_mask",
 ]

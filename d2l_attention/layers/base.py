@@ -116,12 +116,15 @@ class AttentionLayer(QueryLayer):
 
     num_heads = None  # H, in layers with heads
 
-    def project_query(self, query):
-        """The queries in the form that `attend` takes."""
+    def project_query(self, query, start=0):
+        """The queries in the form that `attend` takes.
+
+        `start` is the position of the first one, for layers that rotate.
+        """
         return query
 
-    def project_key(self, key):
-        """The keys in the form that `attend` takes."""
+    def project_key(self, key, start=0):
+        """The keys in the form that `attend` takes; `start` as above."""
         return key
 
     def project_value(self, value):
@@ -144,6 +147,22 @@ class AttentionLayer(QueryLayer):
         """
         raise NotImplementedError
 
+    def attend_to_itself(
+        self, x, mask=None, *, use_causal_mask=False, training=None
+    ):
+        """Output and weights where x `(B, T, D)` is query, key and value.
+
+        For blocks, whose masks are joined already.
+        """
+        return self.attend(
+            self.project_query(x),  # (B, T, H, K)
+            self.project_key(x),
+            self.project_value(x),
+            mask,
+            use_causal_mask=use_causal_mask,
+            training=training,
+        )
+
     def call(
         self,
         query,
@@ -162,8 +181,10 @@ class AttentionLayer(QueryLayer):
         if key is None and value is None:  # the queries are the keys
             key_mask = token_mask(query_mask, key_mask, mask)
         value, key = default_inputs(query, value, key)
+        # The queries are the last of the keys, as in `causal_mask`.
+        start = ops.shape(key)[1] - ops.shape(query)[1]
         output, weights = self.attend(
-            self.project_query(query),
+            self.project_query(query, start),
             self.project_key(key),
             self.project_value(value),
             merge_masks(attention_mask, key_mask, value_mask),

@@ -11,7 +11,6 @@ from d2l_attention.layers.base import (
     drop,
     output_spec,
 )
-from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
 from d2l_attention.layers.masking import merge_masks
 from d2l_attention.layers.multi_head import MultiHeadAttention
 from d2l_attention.layers.multi_query import GroupedQueryAttention
@@ -144,42 +143,33 @@ def _check_same_shape(x, y):
         )
 
 
-class TransformerBlock(QueryLayer):
-    """Self-attention, the position-wise net, and the residuals around them.
+class ResidualBlock(QueryLayer):
+    """Self-attention, a position-wise net, and the residuals around them.
 
-    `TransformerEncoderBlock` describes the arguments.
+    A subclass says in `make_attention` what attends.
     """
 
     def __init__(
         self,
         dim,
-        num_heads,
         ffn_dim,
         *,
-        num_kv_heads=None,
         dropout=0.0,
         activation="relu",
-        use_bias=False,
         normalize_first=False,
         epsilon=1e-5,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.dim = check_positive("dim", dim)
-        self.num_heads = check_positive("num_heads", num_heads)
-        if dim % num_heads:
-            raise ValueError(
-                "`num_heads` must divide `dim`. Received: "
-                f"num_heads={num_heads}, dim={dim}."
-            )
         self.ffn_dim = check_positive("ffn_dim", ffn_dim)
-        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads, None)
         self.dropout = check_rate("dropout", dropout)
-        self.use_bias = use_bias
         self.normalize_first = normalize_first
         self.epsilon = epsilon
         self.activation = keras.activations.get(activation)
-        self.add_sublayers()
+
+    def make_attention(self, name):
+        raise NotImplementedError
 
     def add_sublayers(self):
         self.self_attention = self.make_attention("self_attention")
@@ -191,21 +181,6 @@ class TransformerBlock(QueryLayer):
         )
         self.self_attention_norm = self.make_add_norm("self_attention_norm")
         self.ffn_norm = self.make_add_norm("ffn_norm")
-
-    def make_attention(self, name):
-        attention_class, sharing = MultiHeadAttention, {}
-        if self.num_kv_heads is not None:
-            attention_class = GroupedQueryAttention
-            sharing = {"num_kv_heads": self.num_kv_heads}
-        return attention_class(
-            num_heads=self.num_heads,
-            key_dim=self.dim // self.num_heads,
-            dropout=self.dropout,
-            use_bias=self.use_bias,
-            dtype=self.dtype_policy,
-            name=name,
-            **sharing,
-        )
 
     def make_add_norm(self, name):
         return AddNorm(
@@ -237,27 +212,21 @@ class TransformerBlock(QueryLayer):
         return add_norm(x, y, training=training)
 
     def attend_to_itself(self, x, mask, use_causal_mask, training=None):
-        """x after self-attention and its residual; and the weights.
-
-        The masks are joined already, so `attend` is called, and not the layer.
-        """
-        attention, norm = self.self_attention, self.self_attention_norm
-        y = self.sublayer_input(norm, x)  # (B, T, D)
-        y, weights = attention.attend(
-            attention.project_query(y),  # (B, T, H, K)
-            attention.project_key(y),
-            attention.project_value(y),
+        """x after self-attention and its residual; and the weights."""
+        norm = self.self_attention_norm
+        y, weights = self.self_attention.attend_to_itself(
+            self.sublayer_input(norm, x),
             mask,
             use_causal_mask=use_causal_mask,
             training=training,
         )
         return self.add_residual(norm, x, y, training), weights
 
-    def attend_with_cache(self, x, positions, cache):
+    def attend_with_cache(self, x, positions, cache, query_mask=None):
         """x after self-attention to itself and to the cache; and the cache."""
         x = ops.convert_to_tensor(x)
         y = self.sublayer_input(self.self_attention_norm, x)
-        y, cache = attend_with_cache(self.self_attention, y, positions, cache)
+        y, cache = self.self_attention.step(y, positions, cache, query_mask)
         return self.add_residual(self.self_attention_norm, x, y), cache
 
     def transform(self, x, training=None):
@@ -267,11 +236,7 @@ class TransformerBlock(QueryLayer):
 
     def make_cache(self, batch_size, max_length):
         """An empty cache of keys and values for `max_length` tokens."""
-        attention = self.self_attention
-        rows = (batch_size, max_length, attention.num_kv_heads)
-        return contiguous_cache(
-            (*rows, attention.key_dim), attention.value_dim, self.compute_dtype
-        )
+        return self.self_attention.make_cache(batch_size, max_length)
 
     def compute_output_shape(self, query_shape, key_shape=None):
         return tuple(query_shape)
@@ -280,18 +245,15 @@ class TransformerBlock(QueryLayer):
         return {
             **super().get_config(),
             "dim": self.dim,
-            "num_heads": self.num_heads,
             "ffn_dim": self.ffn_dim,
-            "num_kv_heads": self.num_kv_heads,
             "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
-            "use_bias": self.use_bias,
             "normalize_first": self.normalize_first,
             "epsilon": self.epsilon,
         }
 
 
-class SelfAttentionBlock(TransformerBlock):
+class SelfAttentionBlock(ResidualBlock):
     """Self-attention, then the position-wise net: no other source."""
 
     def attend_and_transform(
@@ -314,8 +276,71 @@ class SelfAttentionBlock(TransformerBlock):
         )
 
 
+class TransformerBlock(ResidualBlock):
+    """A residual block of multi-head attention.
+
+    `TransformerEncoderBlock` describes the arguments.
+    """
+
+    def __init__(
+        self,
+        dim,
+        num_heads,
+        ffn_dim,
+        *,
+        num_kv_heads=None,
+        dropout=0.0,
+        activation="relu",
+        use_bias=False,
+        normalize_first=False,
+        epsilon=1e-5,
+        **kwargs,
+    ):
+        super().__init__(
+            dim,
+            ffn_dim,
+            dropout=dropout,
+            activation=activation,
+            normalize_first=normalize_first,
+            epsilon=epsilon,
+            **kwargs,
+        )
+        self.num_heads = check_positive("num_heads", num_heads)
+        if dim % num_heads:
+            raise ValueError(
+                "`num_heads` must divide `dim`. Received: "
+                f"num_heads={num_heads}, dim={dim}."
+            )
+        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads, None)
+        self.use_bias = use_bias
+        self.add_sublayers()
+
+    def make_attention(self, name):
+        attention_class, sharing = MultiHeadAttention, {}
+        if self.num_kv_heads is not None:
+            attention_class = GroupedQueryAttention
+            sharing = {"num_kv_heads": self.num_kv_heads}
+        return attention_class(
+            num_heads=self.num_heads,
+            key_dim=self.dim // self.num_heads,
+            dropout=self.dropout,
+            use_bias=self.use_bias,
+            dtype=self.dtype_policy,
+            name=name,
+            **sharing,
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "num_kv_heads": self.num_kv_heads,
+            "use_bias": self.use_bias,
+        }
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
-class TransformerEncoderBlock(SelfAttentionBlock):
+class TransformerEncoderBlock(SelfAttentionBlock, TransformerBlock):
     """Self-attention and a position-wise net, each with a residual.
 
         y = norm(x + self_attention(x)),  output = norm(y + FFN(y))
@@ -519,8 +544,40 @@ def check_source(layer, key):
         )
 
 
+class CausalSelfAttention(SelfAttentionBlock):
+    """No token sees a later one, and so the block can keep a cache."""
+
+    def call(
+        self,
+        query,
+        *,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        return self.attend_and_transform(
+            query,
+            (attention_mask, query_mask, key_mask, mask),
+            True,
+            return_attention_scores,
+            training,
+        )
+
+    def step(self, x, positions, cache, query_mask=None):
+        """Process tokens `(B, T, D)` at `positions` `(B, T)`.
+
+        `query_mask` `(B, T)` is True at tokens, and False at the padding after
+        them. What comes back is `(B, T, D)`, and the cache with the new tokens.
+        """
+        x, cache = self.attend_with_cache(x, positions, cache, query_mask)
+        return self.transform(x), cache
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
-class CausalBlock(SelfAttentionBlock):
+class CausalBlock(CausalSelfAttention, TransformerBlock):
     """An encoder block that sees no later token, and so can keep a cache.
 
         y = norm(x + self_attention(x) up to each position)
@@ -548,29 +605,76 @@ class CausalBlock(SelfAttentionBlock):
         True
     """
 
-    def call(
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class AttentionBlock(CausalSelfAttention):
+    """A causal block around any attention layer with heads.
+
+        y = norm(x + attention(x) up to each position)
+        output = norm(y + FFN(y))
+
+    With `normalize_first` each line is x + f(norm(x)).
+
+    Args:
+        attention: Attention layer, as a pattern: the block makes one of its
+            own with the same config, named `"self_attention"`.
+        dim: Positive int, features D of input and output.
+        ffn_dim: Positive int, width U of the position-wise net.
+        dropout: Float in [0, 1), rate of dropout on residuals; `attention`
+            has a rate of its own.
+        activation, normalize_first, epsilon: As in `TransformerEncoderBlock`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import AttentionBlock, RotaryAttention
+        >>> block = AttentionBlock(RotaryAttention(2, key_dim=4), 8, 16)
+        >>> x = np.arange(24.0).reshape(1, 3, 8)
+        >>> whole, cache = block(x), block.make_cache(1, max_length=3)
+        >>> for t in range(3):  # token by token, at position t
+        ...     y, cache = block.step(x[:, t : t + 1], np.array([[t]]), cache)
+        >>> bool(np.allclose(y[:, 0], whole[:, 2], atol=1e-5))
+        True
+    """
+
+    def __init__(
         self,
-        query,
+        attention,
+        dim,
+        ffn_dim,
         *,
-        attention_mask=None,
-        query_mask=None,
-        key_mask=None,
-        mask=None,
-        return_attention_scores=False,
-        training=None,
+        dropout=0.0,
+        activation="relu",
+        normalize_first=False,
+        epsilon=1e-5,
+        **kwargs,
     ):
-        return self.attend_and_transform(
-            query,
-            (attention_mask, query_mask, key_mask, mask),
-            True,
-            return_attention_scores,
-            training,
+        super().__init__(
+            dim,
+            ffn_dim,
+            dropout=dropout,
+            activation=activation,
+            normalize_first=normalize_first,
+            epsilon=epsilon,
+            **kwargs,
         )
+        if not hasattr(attention, "make_cache"):
+            raise ValueError(
+                "`attention` must be an attention layer with heads and a "
+                f"cache, such as RotaryAttention. Received: {attention!r}."
+            )
+        self.pattern = keras.saving.serialize_keras_object(attention)
+        self.num_heads = attention.num_heads
+        self.add_sublayers()
 
-    def step(self, x, positions, cache):
-        """Process tokens `(B, T, D)` at `positions` `(B, T)`.
+    def make_attention(self, name):
+        attention = keras.saving.deserialize_keras_object(self.pattern)
+        config = {"name": name, "dtype": self.dtype_policy}
+        return type(attention).from_config(attention.get_config() | config)
 
-        What comes back is `(B, T, D)`, and the cache with the new tokens.
-        """
-        x, cache = self.attend_with_cache(x, positions, cache)
-        return self.transform(x), cache
+    def get_config(self):
+        return {**super().get_config(), "attention": self.pattern}
+
+    @classmethod
+    def from_config(cls, config):
+        attention = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**{**config, "attention": attention})

@@ -64,14 +64,16 @@ def read_cache(cache):
     return tuple(read)
 
 
-def attend_with_cache(attention, x, positions, cache):
+def attend_with_cache(attention, x, positions, cache, **options):
     """Self-attention of new tokens to themselves and to what the cache holds.
 
-    A token at position p of `positions` `(B, T)` attends to those up to p.
-    What comes back is `(B, T, D)`, and the cache with the new tokens.
+    A token at position p of `positions` `(B, T)`, which rise by 1, attends to
+    those up to p. `options` go to `attend`. What comes back is `(B, T, D)`,
+    and the cache with the new tokens.
     """
-    query = attention.project_query(x)  # (B, T, H, K)
-    key, value = attention.project_key(x), attention.project_value(x)
+    query = attention.project_query(x, positions[:, 0])  # (B, T, H, K)
+    key = attention.project_key(x, positions[:, 0])
+    value = attention.project_value(x)
     cache = write_cache(cache, positions, key, value)
     key, value = read_cache(cache)  # (B, S, G, K)
     num_slots = ops.shape(key)[1]
@@ -80,7 +82,9 @@ def attend_with_cache(attention, x, positions, cache):
 
     def attend_to_first(n):
         seen = slots[:n] <= positions[..., None]  # (B, T, S)
-        return attention.attend(query, key[:, :n], value[:, :n], seen)[0]
+        return attention.attend(
+            query, key[:, :n], value[:, :n], seen, **options
+        )[0]
 
     num_filled = ops.max(positions) + 1
     return over_filled_slots(attend_to_first, num_filled, num_slots), cache

@@ -9,6 +9,7 @@ from d2l_attention.layers.base import (
     default_shapes,
     drop,
 )
+from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
 import keras
@@ -101,11 +102,11 @@ class HeadProjections(QueryLayer):
         layer.build((None, None, input_size))
         return layer
 
-    def project_query(self, query):
+    def project_query(self, query, start=0):
         """Queries of all heads, `(B, T, D)` to `(B, T, H, K)`."""
         return split_heads(self.query_layer(query), self.num_heads)
 
-    def project_key(self, key):
+    def project_key(self, key, start=0):
         """Keys of all heads, `(B, S, D')` to `(B, S, G, K)`."""
         return split_heads(self.key_layer(key), self.num_kv_heads)
 
@@ -237,6 +238,22 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
             lambda weights: drop(self.dropout_layer, weights, training),
         )
         return self.join_heads(heads), weights  # (B, T, D), (B, H, T, S)
+
+    def make_cache(self, batch_size, max_length):
+        """An empty cache of keys and values for `max_length` tokens."""
+        rows = (batch_size, max_length, self.num_kv_heads)
+        return contiguous_cache(
+            (*rows, self.key_dim), self.value_dim, self.compute_dtype
+        )
+
+    def step(self, x, positions, cache, query_mask=None):
+        """Attend from tokens `(B, T, D)` at `positions` `(B, T)` to the cache.
+
+        What comes back is `(B, T, D)`, and the cache with the new tokens. Of
+        padding, where `query_mask` `(B, T)` is False, nothing need be kept;
+        here later tokens write over it.
+        """
+        return attend_with_cache(self, x, positions, cache)
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout}

@@ -127,12 +127,8 @@ class GroupedQueryAttention(MultiHeadAttention):
             use_bias=use_bias,
             **kwargs,
         )
-        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
-        if self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                "`num_kv_heads` must divide `num_heads`. Received: "
-                f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
-            )
+        check_positive("num_kv_heads", num_kv_heads)
+        self.num_kv_heads = check_shared_heads(num_kv_heads, self.num_heads)
 
     def get_config(self):
         return {**super().get_config(), "num_kv_heads": self.num_kv_heads}
@@ -185,6 +181,17 @@ class MultiQueryAttention(MultiHeadAttention):
             **kwargs,
         )
         self.num_kv_heads = 1
+
+
+def check_shared_heads(num_kv_heads, num_heads):
+    """The number G of heads of keys and values; None = one for each query."""
+    shared = check_positive("num_kv_heads", num_kv_heads, num_heads)
+    if num_heads % shared:
+        raise ValueError(
+            "`num_kv_heads` must divide `num_heads`. Received: "
+            f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
+        )
+    return shared
 
 
 def share_heads(layer, num_kv_heads):

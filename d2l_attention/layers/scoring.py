@@ -325,11 +325,11 @@ class AdditiveAttention(ScoredAttention):
         if self.use_bias:
             self.bias = self.add_weight((u,), "zeros", name="b")
 
-    def project_query(self, query):
+    def project_query(self, query, start=0):
         projected = ops.matmul(query, self.query_kernel)
         return projected + self.bias if self.use_bias else projected
 
-    def project_key(self, key):
+    def project_key(self, key, start=0):
         return ops.matmul(key, self.key_kernel)
 
     def score(self, query, key):

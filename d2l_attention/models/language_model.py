@@ -8,8 +8,114 @@ import keras
 from keras import ops
 
 
+class _LanguageModel(keras.Model):
+    """What language models of causal blocks share; `blocks` is the stack."""
+
+    continues_source = True  # a decoder appends its tokens to it
+
+    def __init__(self, vocab_size, dim, *, dropout, max_length, **kwargs):
+        super().__init__(**kwargs)
+        self.vocab_size = check_positive("vocab_size", vocab_size)
+        self.dim = check_positive("dim", dim)
+        self.dropout = check_rate("dropout", dropout)
+        self.max_length = check_positive("max_length", max_length)
+        policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
+        self.embedding = keras.layers.Embedding(
+            vocab_size,
+            dim,
+            keras.initializers.RandomNormal(stddev=dim**-0.5),
+            **policy,
+        )
+        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
+
+    def stack(self, blocks):
+        """Put the blocks above the embedding, and the output above them."""
+        self.blocks = list(blocks)
+        self.output_layer = keras.layers.Dense(
+            self.vocab_size, dtype=self.dtype_policy.variable_dtype
+        )
+
+    def build(self, input_shape):
+        shape = (None, None, self.dim)
+        self.embedding.build((None, None))
+        for block in self.blocks:
+            if not block.built:  # a block of a file is, and a given one may be
+                block.build(shape)
+        self.output_layer.build(shape)
+
+    def embed(self, ids, start=0):
+        if not self.built:
+            self.build((None, None))
+        return self.embedding(ids) * self.dim**0.5
+
+    def call(self, ids, training=None, return_attention_scores=False):
+        if len(ids.shape) != 2:
+            raise ValueError(
+                f"ids must be (B, T). Received: shape {tuple(ids.shape)}."
+            )
+        x = drop(self.dropout_layer, self.embed(ids), training)
+        tokens = ops.not_equal(ids, 0)
+        maps = {}
+        for i, block in enumerate(self.blocks):
+            x = block(
+                x,
+                key_mask=tokens,
+                return_attention_scores=return_attention_scores,
+                training=training,
+            )
+            if return_attention_scores:
+                x, maps[f"block_{i}/self_attention"] = x
+        logits = self.output_layer(x)
+        return (logits, maps) if return_attention_scores else logits
+
+    def start(self, source, caches=None):
+        """Read the prompts `source` `(B, S)`; the state after them.
+
+        Each prompt is padded with 0 after its tokens. `caches` holds one for
+        each block, as `PagedKVCache.caches` gives them; None makes caches of
+        `max_length` slots. The first `step` takes the token after the prompt.
+        """
+        if not self.built:
+            self.build((None, None))
+        batch, size = ops.shape(source)
+        if caches is None:
+            check_room(self, size)
+            caches = [b.make_cache(batch, self.max_length) for b in self.blocks]
+        tokens = ops.not_equal(source, 0)  # (B, S)
+        first = ops.zeros((batch,), "int32")
+        _, state = self._read(
+            source, {"position": first, "caches": caches}, size, tokens
+        )
+        lengths = ops.sum(ops.cast(tokens, "int32"), axis=1)
+        return {**state, "position": lengths}
+
+    def step(self, token, state):
+        """One token `(B,)` further: `(logits (B, vocab_size), state)`."""
+        x, state = self._read(token[:, None], state, 1)
+        return self.output_layer(x)[:, 0], state
+
+    def _read(self, ids, state, num_tokens, query_mask=None):
+        """The blocks' output for ids `(B, T)` from `position` on."""
+        start = state["position"]
+        positions = start[:, None] + ops.arange(num_tokens, dtype="int32")
+        x, caches = self.embed(ids, start), []
+        for block, cache in zip(self.blocks, state["caches"], strict=True):
+            x, cache = block.step(x, positions, cache, query_mask)
+            caches.append(cache)
+        return x, {"position": start + num_tokens, "caches": caches}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "dim": self.dim,
+            "dropout": self.dropout,
+            "max_length": self.max_length,
+        }
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
-class LanguageModel(keras.Model):
+class LanguageModel(_LanguageModel):
     """A stack of causal blocks over tokens and their positions.
 
         x = √D E[ids] + positions
@@ -51,8 +157,6 @@ class LanguageModel(keras.Model):
         True
     """
 
-    continues_source = True  # a decoder appends its tokens to it
-
     def __init__(
         self,
         vocab_size,
@@ -68,26 +172,17 @@ class LanguageModel(keras.Model):
         num_kv_heads=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.vocab_size = check_positive("vocab_size", vocab_size)
-        self.dim = check_positive("dim", dim)
+        super().__init__(
+            vocab_size, dim, dropout=dropout, max_length=max_length, **kwargs
+        )
         self.num_layers = check_positive("num_layers", num_layers)
         self.num_heads = check_positive("num_heads", num_heads)
         self.ffn_dim = check_positive("ffn_dim", ffn_dim, 4 * self.dim)
-        self.dropout = check_rate("dropout", dropout)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias
-        self.max_length = check_positive("max_length", max_length)
-        policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
-        self.embedding = keras.layers.Embedding(
-            vocab_size,
-            dim,
-            keras.initializers.RandomNormal(stddev=dim**-0.5),
-            **policy,
-        )
+        policy = {"dtype": self.dtype_policy}
         self.positions = PositionalEncoding(max_length, **policy)
-        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
-        self.blocks = [
+        self.stack(
             CausalBlock(
                 dim,
                 num_heads,
@@ -100,92 +195,82 @@ class LanguageModel(keras.Model):
                 **policy,
             )
             for i in range(num_layers)
-        ]
-        self.num_kv_heads = self.blocks[0].num_kv_heads
-        self.output_layer = keras.layers.Dense(
-            vocab_size, dtype=self.dtype_policy.variable_dtype
         )
+        self.num_kv_heads = self.blocks[0].num_kv_heads
 
     def build(self, input_shape):
-        shape = (None, None, self.dim)
-        self.embedding.build((None, None))
-        self.positions.build(shape)
-        for block in self.blocks:
-            block.build(shape)
-        self.output_layer.build(shape)
+        self.positions.build((None, None, self.dim))
+        super().build(input_shape)
 
     def embed(self, ids, start=0):
-        if not self.built:
-            self.build((None, None))
-        x = self.embedding(ids) * self.dim**0.5
-        return self.positions(x, start=start)
-
-    def call(self, ids, training=None, return_attention_scores=False):
-        if len(ids.shape) != 2:
-            raise ValueError(
-                f"ids must be (B, T). Received: shape {tuple(ids.shape)}."
-            )
-        x = drop(self.dropout_layer, self.embed(ids), training)
-        tokens = ops.not_equal(ids, 0)
-        maps = {}
-        for block in self.blocks:
-            x = block(
-                x,
-                key_mask=tokens,
-                return_attention_scores=return_attention_scores,
-                training=training,
-            )
-            if return_attention_scores:
-                x, maps[f"{block.name}/self_attention"] = x
-        logits = self.output_layer(x)
-        return (logits, maps) if return_attention_scores else logits
-
-    def start(self, source, caches=None):
-        """Read the prompts `source` `(B, S)`; the state after them.
-
-        Each prompt is padded with 0 after its tokens. `caches` holds one for
-        each block, as `PagedKVCache.caches` gives them; None makes caches of
-        `max_length` slots. The first `step` takes the token after the prompt.
-        """
-        if not self.built:
-            self.build((None, None))
-        batch, size = ops.shape(source)
-        if caches is None:
-            check_room(self, size)
-            caches = [b.make_cache(batch, self.max_length) for b in self.blocks]
-        tokens = ops.cast(ops.not_equal(source, 0), "int32")
-        first = ops.zeros((batch,), "int32")
-        _, state = self._read(
-            source, {"position": first, "caches": caches}, size
-        )
-        return {**state, "position": ops.sum(tokens, axis=1)}
-
-    def step(self, token, state):
-        """One token `(B,)` further: `(logits (B, vocab_size), state)`."""
-        x, state = self._read(token[:, None], state, 1)
-        return self.output_layer(x)[:, 0], state
-
-    def _read(self, ids, state, num_tokens):
-        """The blocks' output for ids `(B, T)` from `position` on."""
-        start = state["position"]
-        positions = start[:, None] + ops.arange(num_tokens, dtype="int32")
-        x, caches = self.embed(ids, start), []
-        for block, cache in zip(self.blocks, state["caches"], strict=True):
-            x, cache = block.step(x, positions, cache)
-            caches.append(cache)
-        return x, {"position": start + num_tokens, "caches": caches}
+        return self.positions(super().embed(ids), start=start)
 
     def get_config(self):
         return {
             **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "dim": self.dim,
             "num_layers": self.num_layers,
             "num_heads": self.num_heads,
             "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
             "activation": keras.activations.serialize(self.activation),
             "use_bias": self.use_bias,
-            "max_length": self.max_length,
             "num_kv_heads": self.num_kv_heads,
         }
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class BlockLanguageModel(_LanguageModel):
+    """A language model of the causal blocks that are given.
+
+        x = √D E[ids]
+        logits = W block_L(… block_1(x)) + b
+
+    Nothing is added for positions: they are the blocks' matter. Blocks may
+    differ from each other.
+
+    Args:
+        vocab_size: Positive int, number of token ids.
+        dim: Positive int, features D.
+        blocks: List of causal blocks, such as `AttentionBlock`, each a layer
+            of its own.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens.
+        max_length: Positive int; decoding reserves a cache of this many keys
+            and values.
+
+    Call arguments, returns and decoding are those of `LanguageModel`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import (
+        ...     AttentionBlock, BlockLanguageModel, RotaryAttention
+        ... )
+        >>> pattern = RotaryAttention(2, key_dim=2)
+        >>> blocks = [AttentionBlock(pattern, 4, 16) for _ in range(2)]
+        >>> model = BlockLanguageModel(vocab_size=7, dim=4, blocks=blocks)
+        >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
+        >>> logits, state = model.step(np.array([6]), state)
+        >>> whole = model(np.array([[3, 5, 6]]))
+        >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
+        True
+    """
+
+    def __init__(
+        self, vocab_size, dim, blocks, *, dropout=0.0, max_length=256, **kwargs
+    ):
+        super().__init__(
+            vocab_size, dim, dropout=dropout, max_length=max_length, **kwargs
+        )
+        if not all(hasattr(block, "make_cache") for block in blocks):
+            raise ValueError(
+                "`blocks` must be causal blocks, such as AttentionBlock. "
+                f"Received: {blocks!r}."
+            )
+        self.stack(blocks)
+
+    def get_config(self):
+        blocks = [keras.saving.serialize_keras_object(x) for x in self.blocks]
+        return {**super().get_config(), "blocks": blocks}
+
+    @classmethod
+    def from_config(cls, config):
+        load = keras.saving.deserialize_keras_object
+        return cls(**{**config, "blocks": [load(x) for x in config["blocks"]]})

@@ -1,0 +1,321 @@
+"""Rotation, ALiBi and T5's buckets: formulas, distances alone, decoding."""
+
+from contract import attention_inputs, check_layer, draw, to_numpy
+from d2l_attention import (
+    ALiBiAttention,
+    AttentionBlock,
+    BlockLanguageModel,
+    GroupedQueryAttention,
+    RotaryAttention,
+    T5Attention,
+    alibi_bias,
+    alibi_slopes,
+    rotary_frequencies,
+    rotate,
+)
+from d2l_attention.layers.relative_positions import (
+    biased_attention,
+    ntk_frequencies,
+    relative_buckets,
+    yarn_frequencies,
+    yarn_magnitude,
+)
+import keras
+import numpy as np
+import pytest
+
+SIZES = {"num_heads": 6, "key_dim": 4, "value_dim": 5, "output_dim": 11}
+LAYERS = {
+    "rotary": lambda **k: RotaryAttention(**SIZES, **k),
+    "grouped rotary": lambda **k: RotaryAttention(
+        num_kv_heads=2,
+        interleaved=True,
+        magnitude=1.2,
+        frequencies=[0.5],
+        **SIZES,
+        **k,
+    ),
+    "ALiBi": lambda **k: ALiBiAttention(num_kv_heads=3, **SIZES, **k),
+    "T5": lambda **k: T5Attention(**SIZES, **k),
+    "T5, both ways": lambda **k: T5Attention(
+        num_kv_heads=2, num_buckets=8, max_distance=9, bidirectional=True,
+        **SIZES, **k,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_contract(make):
+    check_layer(
+        make, attention_inputs(), num_heads=6, output_dim=11, by_position=True
+    )
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_each_pair_turns_by_its_angle(interleaved):
+    x, frequencies = draw(2, 5, 3, 8), [1.0, 0.3, 0.01]
+    found = to_numpy(rotate(x, frequencies, 4, interleaved=interleaved))
+    for t in range(5):
+        for i, frequency in enumerate(frequencies):
+            a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + 3)
+            turn = np.exp(1j * (4 + t) * frequency)
+            expected = (x[:, t, :, a] + 1j * x[:, t, :, b]) * turn
+            assert np.abs(found[:, t, :, a] - expected.real).max() < 1e-6
+            assert np.abs(found[:, t, :, b] - expected.imag).max() < 1e-6
+    np.testing.assert_array_equal(found[..., 6:], x[..., 6:])
+
+
+def test_the_two_layouts_are_one_after_a_permutation():
+    x, frequencies = draw(2, 5, 3, 8), rotary_frequencies(8)
+    evens_then_odds = [0, 2, 4, 6, 1, 3, 5, 7]
+    halves = rotate(x[..., evens_then_odds], frequencies, 3)
+    pairs = to_numpy(rotate(x, frequencies, 3, interleaved=True))
+    np.testing.assert_array_equal(halves, pairs[..., evens_then_odds])
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_a_score_depends_on_the_distance_alone(interleaved):
+    query, key = draw(1, 1, 1, 8), draw(1, 1, 1, 8, seed=1)
+
+    def score(t, s):
+        turned = [
+            rotate(x, rotary_frequencies(8), p, interleaved=interleaved)
+            for x, p in ((query, t), (key, s))
+        ]
+        return float(np.sum(to_numpy(turned[0]) * to_numpy(turned[1])))
+
+    assert abs(score(9, 2) - score(107, 100)) < 1e-5
+    assert abs(score(9, 2) - score(9, 3)) > 1e-3
+
+
+def test_as_keras_hub_rotates():
+    keras_hub = pytest.importorskip("keras_hub")
+    theirs = keras_hub.layers.RotaryEmbedding(sequence_axis=1, feature_axis=-1)
+    x = draw(2, 5, 3, 8)
+    for start in (0, 7):
+        np.testing.assert_allclose(
+            rotate(x, rotary_frequencies(8), start),
+            theirs(x, start_index=start),
+            atol=3e-7,
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_positions_are_counted_in_float32(dtype):
+    """bfloat16 takes the position 257 for 256, float16 2049 for 2048."""
+    x = keras.ops.ones((1, 2, 1, 2), dtype)
+    for start in (256, 2048):
+        found = rotate(x, [1.0], start)
+        assert keras.backend.standardize_dtype(found.dtype) == dtype
+        expected = to_numpy(rotate(np.ones((1, 2, 1, 2)), [1.0], start))
+        found = to_numpy(keras.ops.cast(found, "float32"))
+        assert np.abs(found - expected).max() < 1e-2
+
+
+@pytest.mark.every_backend
+def test_rows_may_begin_at_positions_of_their_own():
+    x, frequencies = draw(3, 4, 2, 6), rotary_frequencies(6)
+    found = to_numpy(rotate(x, frequencies, np.array([0, 5, 2])))
+    for row, start in enumerate((0, 5, 2)):
+        alone = to_numpy(rotate(x[row : row + 1], frequencies, start))
+        np.testing.assert_allclose(found[row], alone[0], atol=1e-6)
+
+
+def test_frequencies_for_longer_texts():
+    plain = rotary_frequencies(16)
+    np.testing.assert_allclose(plain, 10_000 ** (-np.arange(8) / 8))
+    ratio = ntk_frequencies(16, factor=4) / plain
+    assert abs(ratio[0] - 1) < 1e-12 and abs(ratio[-1] - 1 / 4) < 1e-12
+    assert (np.diff(ratio) < 0).all()
+    ratio = yarn_frequencies(16, factor=4, trained_length=64) / plain
+    np.testing.assert_allclose(ratio[:3], [0.472, 0.304, 0.25], atol=5e-4)
+    assert abs(yarn_magnitude(4) - 1.1386) < 1e-4
+    # A pair that turned 32 times or more keeps its frequency.
+    assert yarn_frequencies(16, 4, trained_length=4096)[0] == 1
+    # Positions divided by 4 are frequencies divided by 4.
+    x = np.repeat(draw(1, 1, 1, 16), 9, axis=1)
+    fast, slow = (to_numpy(rotate(x, f)) for f in (plain, plain / 4))
+    np.testing.assert_allclose(slow[:, 8], fast[:, 2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: rotary_frequencies(3), "must be even. Received: width=3"),
+        (lambda: ntk_frequencies(2, 4), "above 2. Received: width=2"),
+        (lambda: rotate(np.ones((1, 1, 1, 3)), [1, 1]), "turn 4 features"),
+        (
+            lambda: RotaryAttention(2, 4, frequencies=[1, 1, 1]),
+            "Received: 3 frequencies",
+        ),
+        (lambda: RotaryAttention(6, 4, num_kv_heads=4), "must divide"),
+        (lambda: ALiBiAttention(6, 4, num_kv_heads=0), "positive integer"),
+        (lambda: AttentionBlock(3, 4, 8), "Received: 3"),
+        (lambda: BlockLanguageModel(5, 4, [3]), "Received: [3]"),
+    ],
+)
+def test_what_cannot_be_is_refused(call, told):
+    with pytest.raises(ValueError, match=told.replace("[", r"\[")):
+        call()
+
+
+def with_weights_of(one, other, *shapes):
+    for layer in (one, other):
+        layer.build(*shapes)
+    one.set_weights(other.get_weights()[: len(one.weights)])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        RotaryAttention(4, 6, num_kv_heads=2, frequencies=[]),
+        ALiBiAttention(4, 6, num_kv_heads=2),
+    ],
+)
+def test_without_frequencies_or_slopes_nothing_is_left(layer, monkeypatch):
+    from d2l_attention.layers import relative_positions
+
+    monkeypatch.setattr(relative_positions, "alibi_slopes", np.zeros)
+    x = draw(2, 7, 5)
+    plain = GroupedQueryAttention(4, 2, 6)
+    with_weights_of(plain, layer, x.shape)
+    np.testing.assert_allclose(
+        layer(x, use_causal_mask=True),
+        plain(x, use_causal_mask=True),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_the_last_queries_alone_get_what_they_got_among_all(make):
+    layer, x = make(), draw(2, 11, 7)
+    whole = layer(x, use_causal_mask=True)
+    last = layer(x[:, 8:], x, use_causal_mask=True)
+    np.testing.assert_allclose(to_numpy(whole)[:, 8:], last, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4, 8, 12])
+def test_the_slopes_of_alibi(heads):
+    slopes = alibi_slopes(heads)
+    if heads != 12:
+        expected = [2 ** (-8 * h / heads) for h in range(1, heads + 1)]
+        np.testing.assert_allclose(slopes, expected)
+    keras_hub = pytest.importorskip("keras_hub")
+    theirs = keras_hub.layers.AlibiBias()(np.zeros((1, heads, 1, 2)))
+    theirs = to_numpy(theirs)[0, :, 0]
+    np.testing.assert_allclose(theirs[:, 1] - theirs[:, 0], slopes, rtol=1e-6)
+
+
+@pytest.mark.every_backend
+def test_equal_scores_fall_as_alibi_says():
+    places = np.arange(64)
+    bias = alibi_bias([0.5], places, places)
+    x = np.zeros((1, 64, 1, 2), "float32")
+    mask = places <= places[:, None]
+    _, weights = biased_attention(x, x, x, bias, mask)
+    last = to_numpy(weights)[0, 0, -1, ::-1]
+    assert abs(last @ places - 1.5415) < 5e-5  # 1 / (√e − 1)
+    assert abs(last[:8].sum() - (1 - np.exp(-4))) < 1e-6
+
+
+def test_a_bias_that_no_half_precision_could_hold():
+    """Far back a bias has more digits than bfloat16."""
+    places = np.arange(4096)
+    bias = alibi_bias([0.5], places[-1:], places)
+    x = keras.ops.zeros((1, 4096, 1, 2), "bfloat16")
+    _, weights = biased_attention(x[:, -1:], x, x, bias)
+    found = to_numpy(keras.ops.cast(weights, "float32"))[0, 0, 0, -3:]
+    ratio = np.exp(-0.5)
+    np.testing.assert_allclose(found[:-1] / found[1:], ratio, rtol=2e-2)
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize(("bidirectional", "last"), [(False, 113), (True, 91)])
+def test_buckets_as_in_the_code_of_t5(bidirectional, last):
+    offsets = np.arange(-300, 301)
+    found = to_numpy(
+        relative_buckets(
+            np.array([300]), np.arange(601), bidirectional=bidirectional
+        )
+    )[0]
+    size, expected = 32, np.zeros(601, int)
+    if bidirectional:
+        size, expected = 16, 16 * (offsets > 0)
+        back = np.abs(offsets)
+    else:
+        back = np.maximum(-offsets, 0)
+    alone = size // 2
+    logs = np.log(np.maximum(back, 1) / alone) / np.log(128 / alone)
+    far = np.minimum(alone + (logs * alone).astype(int), size - 1)
+    expected = expected + np.where(back < alone, back, far)
+    np.testing.assert_array_equal(found, expected)
+    full = np.flatnonzero(found[:301] == size - 1)
+    assert 300 - full.max() == last and full.min() == 0
+
+
+def test_keys_after_the_query_are_in_the_bucket_of_distance_0():
+    found = relative_buckets(np.arange(3), np.arange(3))
+    assert to_numpy(found).tolist() == [[0, 0, 0], [1, 0, 0], [2, 1, 0]]
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_token_by_token_equals_all_at_once(make):
+    config = make().get_config() | {"output_dim": None}
+    block = AttentionBlock(type(make()).from_config(config), 7, 13)
+    x = draw(2, 6, 7)
+    whole = to_numpy(block(x))
+    cache = block.make_cache(2, 9)
+    first, cache = block.step(x[:, :3], np.array([[0, 1, 2]] * 2), cache)
+    np.testing.assert_allclose(first, whole[:, :3], atol=1e-5)
+    for t in range(3, 6):
+        y, cache = block.step(x[:, t : t + 1], np.array([[t]] * 2), cache)
+        np.testing.assert_allclose(y[:, 0], whole[:, t], atol=1e-5)
+
+
+def make_model(*patterns, **options):
+    blocks = [AttentionBlock(pattern, 8, 16) for pattern in patterns]
+    return BlockLanguageModel(11, 8, blocks, **options)
+
+
+@pytest.mark.every_backend
+def test_a_model_of_blocks_that_differ(tmp_path):
+    model = make_model(
+        RotaryAttention(2, 4, num_kv_heads=1),
+        ALiBiAttention(2, 4),
+        RotaryAttention(2, 4, frequencies=[]),
+        max_length=9,
+    )
+    ids = np.array([[3, 1, 4, 1, 5], [2, 7, 0, 0, 0]])
+    logits, maps = model(ids, return_attention_scores=True)
+    assert [*maps] == [f"block_{i}/self_attention" for i in range(3)]
+    path = tmp_path / "model.keras"
+    model.save(path)
+    loaded = keras.saving.load_model(path)
+    np.testing.assert_allclose(loaded(ids), logits, atol=1e-6)
+    state = loaded.start(ids[:, :2])
+    for t in range(2, 5):
+        found, state = loaded.step(ids[:, t], state)
+        np.testing.assert_allclose(found[0], logits[0, t], atol=1e-5)
+
+
+def test_blocks_of_one_pattern_share_nothing():
+    pattern = RotaryAttention(2, 4)
+    model = make_model(pattern, pattern)
+    model(np.ones((1, 3), "int32"))
+    one, other = (b.self_attention.query_layer.kernel for b in model.blocks)
+    assert one is not other
+    assert np.abs(to_numpy(one) - to_numpy(other)).max() > 0.1
+
+
+def test_a_model_takes_prompts_of_several_lengths():
+    model = make_model(RotaryAttention(2, 4), RotaryAttention(2, 4))
+    ids = np.array([[3, 1, 4, 6], [2, 7, 0, 0]])
+    token = np.array([5, 5])
+    found, _ = model.step(token, model.start(ids))
+    for row, length in enumerate((4, 2)):
+        alone = np.append(ids[row, :length], 5)[None]
+        expected = to_numpy(model(alone))[0, -1]
+        np.testing.assert_allclose(found[row], expected, atol=1e-5)
