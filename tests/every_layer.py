@@ -9,6 +9,7 @@ import d2l_attention
 import keras
 
 SELF_ATTENTION = {
+    "ALiBiAttention": {"num_heads": 2, "key_dim": 3},
     "AdditiveAttention": {"units": 3},
     "BilinearAttention": {},
     "ConcatAttention": {"units": 3},
@@ -35,9 +36,16 @@ SELF_ATTENTION = {
         "num_features": 7,
         "seed": 0,
     },
+    "RotaryAttention": {"num_heads": 2, "key_dim": 4},
     "StructuredAttention": {},
+    "T5Attention": {"num_heads": 2, "key_dim": 3},
 }  # with key and value too
 OWN_PATTERN = {
+    "AttentionBlock": {
+        "attention": d2l_attention.RotaryAttention(num_heads=2, key_dim=4),
+        "dim": 4,
+        "ffn_dim": 7,
+    },
     "CausalBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7},
     "DynamicContextAttention": {"num_heads": 2, "key_dim": 3},
     "GlobalContextAttention": {"num_heads": 2, "key_dim": 3},
@@ -82,6 +90,17 @@ GRAPHS = {
     "GraphDotProductAttention": {"num_heads": 2, "key_dim": 3},
 }  # exempt from masks: their edges say who sees whom
 OTHERS = {"AddNorm": {}, "ContextGate": {}, "MovingBaseline": {}}
+
+ALWAYS_CAUSAL = {
+    "AttentionBlock",
+    "CausalBlock",
+    "DecayedAttention",
+    "DeltaAttention",
+    "GatedDeltaAttention",
+    "GatedLinearAttention",
+    "LinearAttention",
+    "WindowAttention",
+}  # no call of theirs sees a later token
 
 ARGUMENTS = {
     **SELF_ATTENTION,

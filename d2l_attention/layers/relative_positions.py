@@ -367,14 +367,14 @@ class RotaryAttention(MultiHeadAttention):
     model families of 2026.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        num_heads, key_dim: As in `MultiHeadAttention`.
         num_kv_heads: Positive int, G heads of keys and values that the query
             heads share; divides `num_heads`. None = `num_heads`.
         frequencies: Floats `(P/2,)`, radians per token; the first P of the K
             features turn. None = `rotary_frequencies(key_dim)`; an empty
             list = no positions.
         interleaved, magnitude: As in `rotate`.
-        dropout, use_bias: As in `MultiHeadAttention`.
+        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np
@@ -541,9 +541,9 @@ class ALiBiAttention(BiasedAttention):
     the paper has no keys; here both sides fall alike.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        num_heads, key_dim: As in `MultiHeadAttention`.
         num_kv_heads: As in `RotaryAttention`. Slopes belong to the H heads.
-        dropout, use_bias: As in `MultiHeadAttention`.
+        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np
@@ -572,10 +572,10 @@ class T5Attention(BiasedAttention):
     Source: Raffel et al. (2019), arXiv:1910.10683, section 2.1.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
+        num_heads, key_dim: As in `MultiHeadAttention`.
         num_buckets, max_distance, bidirectional: As in `relative_buckets`.
         num_kv_heads: As in `RotaryAttention`.
-        dropout, use_bias: As in `MultiHeadAttention`.
+        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np

@@ -240,9 +240,8 @@ class BlockLanguageModel(_LanguageModel):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import (
-        ...     AttentionBlock, BlockLanguageModel, RotaryAttention
-        ... )
+        >>> from d2l_attention import AttentionBlock, BlockLanguageModel
+        >>> from d2l_attention import RotaryAttention
         >>> pattern = RotaryAttention(2, key_dim=2)
         >>> blocks = [AttentionBlock(pattern, 4, 16) for _ in range(2)]
         >>> model = BlockLanguageModel(vocab_size=7, dim=4, blocks=blocks)
