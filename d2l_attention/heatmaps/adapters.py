@@ -172,8 +172,6 @@ def weights_by_identity(layer, run_again, put_back, output):
     expected = np.einsum("bths,bshv->bthv", weights, random)
     if differs(expected, found, share=0.01, axis=(1, 3)).any():
         return "its output is not a weighted sum of its values"
-    if weights.min() < -0.01 * np.abs(weights).max():
-        return "its output is a sum of its values with negative numbers"
     return weights.transpose(0, 2, 1, 3)
 
 

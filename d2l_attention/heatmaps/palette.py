@@ -22,6 +22,8 @@ import numpy as np
 # The colours of attention weights: dark is low. Lightness grows evenly, so
 # that the map also works in grey and for every kind of colour blindness.
 WEIGHTS_MAP = "viridis"
+# Of weights below and above 0, which is white in the middle.
+SIGNED_MAP = "PuOr_r"
 
 GROUPS = {
     "mechanisms": {

@@ -7,9 +7,9 @@ from d2l_attention.heatmaps.labels import (
     readable_tokens,
 )
 from d2l_attention.heatmaps.plots import (
+    colour_scale,
     draw_cells,
     draw_scale,
-    highest,
     label_keys,
     name_keys,
     number_cells,
@@ -52,7 +52,7 @@ def plot_attention_grid(
     hide_keys=(),
     figsize=None,
     cmap=None,
-    vmin=0.0,
+    vmin=None,
     vmax=None,
     max_ticks=None,
     annotate=False,
@@ -142,7 +142,7 @@ def animate_attention(
     key_tokens=None,
     titles=None,
     interval=400,
-    vmin=0.0,
+    vmin=None,
     vmax=None,
     mask=None,
     fmt=None,
@@ -243,6 +243,8 @@ def _start_map(
     *,
     key_tokens,
     hide_keys=(),
+    vmin,
+    vmax,
     annotate=False,
     colorbar=True,
     max_cells=1000,
@@ -253,8 +255,8 @@ def _start_map(
     hidden = choose_keys(hide_keys, allowed.shape[-1], "frames")
     shown = without_keys(allowed, hidden)
     fmt = number_format(shown, annotate, fmt)
-    if options["vmax"] is None:
-        options["vmax"] = highest(shown)
+    scale = colour_scale(options.get("cmap"), vmin, vmax, shown)
+    options |= dict(zip(("cmap", "vmin", "vmax"), scale, strict=True))
     ax = plot_attention(
         allowed[-1].filled(np.nan),
         key_tokens=key_tokens,
@@ -352,7 +354,7 @@ def _draw_grid(
     heads=None,
     figsize=None,
     cmap=None,
-    vmin=0.0,
+    vmin=None,
     vmax=None,
     max_ticks=None,
     rtl="auto",
@@ -384,7 +386,7 @@ def _draw_grid(
         squeeze=False,
         layout="constrained",
     )
-    vmax = max(map(highest, every)) if vmax is None else vmax
+    colours = colour_scale(cmap, vmin, vmax, *every)
     max_cells = min(1000, int(figure.dpi * max(figsize)))
     images, notes = {}, {}
     for (path, maps), row in zip(shown.items(), panels, strict=True):
@@ -394,7 +396,7 @@ def _draw_grid(
                 continue
             weights = maps[column]
             image, note = draw_cells(
-                ax, weights, cmap, vmin, vmax, max_cells, hidden=hidden[path]
+                ax, weights, colours, max_cells, hidden=hidden[path]
             )
             images[path, column], notes[note] = image, True
     _label(grid, panels, heads, max_ticks, rtl)

@@ -15,6 +15,7 @@ from d2l_attention.heatmaps.labels import (
 from d2l_attention.heatmaps.palette import (
     GROUPS,
     PALETTE,
+    SIGNED_MAP,
     WEIGHTS_MAP,
     contrast,
 )
@@ -22,6 +23,7 @@ from d2l_attention.heatmaps.selection import (
     by_path,
     choose_keys,
     hide,
+    is_signed,
     share_of_keys,
     to_numpy,
     without_keys,
@@ -46,7 +48,7 @@ def show_heatmaps(
     figsize=(2.5, 2.5),
     cmap=None,
     *,
-    vmin=0.0,
+    vmin=None,
     vmax=None,
     mask=None,
     annotate="auto",
@@ -85,7 +87,7 @@ def show_heatmaps(
             f"Received: {list(titles)}."
         )
     shown = hide(matrices, mask)
-    vmax = highest(shown) if vmax is None else vmax
+    colours = colour_scale(cmap, vmin, vmax, shown)
     fmt = number_format(shown, annotate, fmt)
     width, height = figsize
     figure, grid = plt.subplots(
@@ -100,7 +102,7 @@ def show_heatmaps(
     most = max(matrices.shape)
     for i, j in np.ndindex(rows, columns):
         ax = grid[i, j]
-        image, _ = draw_cells(ax, shown[i, j], cmap, vmin, vmax, most, "auto")
+        image, _ = draw_cells(ax, shown[i, j], colours, most, "auto")
         number_cells(image, shown[i, j], fmt, annotate)
         for axis in (ax.xaxis, ax.yaxis):
             axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
@@ -123,7 +125,7 @@ def plot_attention(
     hide_keys=(),
     ax=None,
     cmap=None,
-    vmin=0.0,
+    vmin=None,
     vmax=None,
     max_ticks=_MOST_TICKS,
     max_cells=1000,
@@ -155,7 +157,9 @@ def plot_attention(
         ax: Axes to draw on; new ones by default.
         cmap: Name of a matplotlib colour map; the course's by default.
         vmin, vmax: Floats, ends of the colour scale; from 0 to the largest
-            weight by default.
+            weight by default. If weights are negative, as those of linear
+            attention may be, the scale has 0 in its middle, in white, and the
+            title says what the rows sum to.
         max_ticks: Int, most labels on an axis; longer ones are thinned.
         max_cells: Int, most cells drawn on a side.
         colorbar: Whether to draw a colour bar. Weights that are all 0 or 1
@@ -195,10 +199,8 @@ def plot_attention(
     fmt = number_format(shown, annotate, fmt)
     if ax is None:
         ax = _new_axes(weights.shape, query_tokens, key_tokens)
-    vmax = highest(shown) if vmax is None else vmax
-    image, note = draw_cells(
-        ax, allowed, cmap, vmin, vmax, max_cells, hidden=hidden
-    )
+    colours = colour_scale(cmap, vmin, vmax, shown)
+    image, note = draw_cells(ax, allowed, colours, max_cells, hidden=hidden)
     number_cells(image, shown, fmt, annotate)
     label_axis(ax.yaxis, query_tokens, rows, "query", max_ticks)
     label_axis(ax.xaxis, key_tokens, columns, "key", max_ticks)
@@ -259,8 +261,8 @@ def plot_entropy(
     layers = list(weights)
     if ax is None:
         ax = _new_axes(table.shape, layers, None)
-    vmax = 1.0 if normalize else highest(shown)
-    image, _ = draw_cells(ax, shown, cmap, 0.0, vmax, max(table.shape))
+    colours = cmap, 0.0, 1.0 if normalize else highest(shown)
+    image, _ = draw_cells(ax, shown, colours, max(table.shape))
     number_cells(image, shown, number_format(shown, annotate, None), annotate)
     label_axis(ax.yaxis, layers, len(layers), "layer", _MOST_TICKS)
     label_axis(ax.xaxis, None, table.shape[1], "head", _MOST_TICKS)
@@ -436,6 +438,20 @@ def highest(array):
     return float(finite.max()) if finite.size and finite.max() > 0 else 1.0
 
 
+def colour_scale(cmap, vmin, vmax, *maps):
+    """The map of colours and its two ends, for all these weights.
+
+    A scale that begins at 0 would show negative weights as none.
+    """
+    most = max(map(highest, maps))
+    if vmin is None and any(map(is_signed, maps)):
+        most = max(most, *(highest(-weights) for weights in maps))
+        most = most if vmax is None else vmax
+        return SIGNED_MAP if cmap is None else cmap, -most, most
+    vmin = 0.0 if vmin is None else vmin
+    return cmap, vmin, most if vmax is None else vmax
+
+
 def _new_axes(shape, query_tokens, key_tokens):
     """Axes of a new figure, with room for the cells and the labels."""
     height = min(max(0.35 * shape[0], 2.0), 12.0)
@@ -448,14 +464,14 @@ def _new_axes(shape, query_tokens, key_tokens):
     return ax
 
 
-def draw_cells(
-    ax, weights, cmap, vmin, vmax, max_cells, aspect=None, hidden=()
-):
+def draw_cells(ax, weights, colours, max_cells, aspect=None, hidden=()):
     """Draw the weights; the image, and a note if its cells are blocks.
 
-    The columns of `hidden` keys are grey, also where they are forbidden.
+    `colours` are those of `colour_scale`. The columns of `hidden` keys are
+    grey, also where they are forbidden.
     """
     rows, columns = weights.shape
+    cmap, vmin, vmax = colours
     pooled, (high, wide) = pool(without_keys(weights, hidden), max_cells)
     if aspect is None:
         aspect = "equal" if max(rows, columns) <= 64 else "auto"
@@ -504,10 +520,13 @@ def name_keys(keys, tokens):
 
 def tell_sums(*maps):
     """A note, if weights that may be shares of a whole do not add up to it."""
-    if any((weights < 0).any() for weights in maps):
+    signed = any(map(is_signed, maps))
+    if not signed and any((weights < 0).any() for weights in maps):
         return ""
     sums = [np.sum(w, axis=-1, where=~np.isnan(w)).ravel() for w in maps]
     sums = np.concatenate(sums)
+    if signed:
+        return f"(signed; rows sum to {sums.min():.2f} – {sums.max():.2f})"
     sums = sums[sums > 1e-3]  # a row of zeros attends to nothing
     if not sums.size or sums.max() > 1.01 or sums.min() > 0.99:
         return ""

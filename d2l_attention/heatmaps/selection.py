@@ -10,6 +10,12 @@ import numpy as np
 UNREAD = " The last token of a generation was never read: leave it out."
 
 
+def is_signed(array):
+    """Whether there are negative entries that are more than rounding."""
+    finite = np.ma.masked_invalid(array).compressed()
+    return bool(finite.size and finite.min() < -0.01 * np.abs(finite).max())
+
+
 def select_layers(paths, layers=None):
     """The paths that a list names or a pattern with `*` matches; None = all."""
     paths = list(paths)

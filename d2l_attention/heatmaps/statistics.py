@@ -12,6 +12,7 @@ from d2l_attention.heatmaps.selection import (
     UNREAD,
     by_path,
     check_mapping,
+    is_signed,
     to_numpy,
 )
 import numpy as np
@@ -150,7 +151,8 @@ def attention_entropy(weights, *, mask=None, normalize=False):
         Float array `(…, T)`, NaN for queries that attend to nothing.
 
     Raises:
-        ValueError: If a weight is infinite, as in all functions below.
+        ValueError: If a weight is infinite or negative, as in all functions
+            below.
     """
     exists = ~np.isnan(as_array(weights, "float64"))
     weights = _shares(_without_nan(weights))
@@ -632,6 +634,11 @@ def _without_nan(weights):
     weights = as_array(weights, "float64")
     if np.isinf(weights).any():
         raise ValueError("The weights must be finite. Received: infinity.")
+    if is_signed(weights):
+        raise ValueError(
+            "The weights must be shares, and signed ones, as those of linear "
+            f"attention, are none. Received: a weight of {weights.min():.3g}."
+        )
     return np.where(np.isnan(weights), 0.0, weights)
 
 

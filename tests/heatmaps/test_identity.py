@@ -196,10 +196,15 @@ def test_a_layer_that_gives_another_output_when_it_runs_again_is_named():
         get_attention_weights(layer, X, layers="*")
 
 
-def test_negative_numbers_are_no_weights():
+def test_signed_weights_are_read_with_their_signs():
     layer = LinformerAttention(2, 4, max_length=16, rank=4)
-    with pytest.raises(ValueError, match="negative numbers"):
-        get_attention_weights(layer, X, layers="*")
+    _, maps = get_attention_weights(layer, X, layers="*")
+    [weights] = maps.values()
+    assert weights.min() < -0.01
+    value = ops.convert_to_numpy(layer.project_value(X))
+    heads = np.einsum("bhts,bshv->bthv", weights, value).astype("float32")
+    expected = to_numpy(layer.join_heads(heads))
+    np.testing.assert_allclose(to_numpy(layer(X)), expected, atol=1e-5)
 
 
 def test_there_are_no_gradients_by_weights_that_are_not_formed():

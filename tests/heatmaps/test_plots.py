@@ -970,3 +970,41 @@ def test_a_loss_that_is_no_number_leaves_a_gap():
     curves = {"a": ([1], [nan]), "b": ([1, 2], [nan, 2.0]), "c": ([1], [nan])}
     notes = [text.get_text() for text in plot_learning_curves(curves).texts]
     assert notes == ["2.00"]
+
+
+SIGNED = np.array([[0.5, -0.25, 0.5], [0.1, -0.9, 0.2]])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        plot_attention,
+        lambda weights: plot_attention_grid(weights[None]).axes[0],
+        lambda weights: show_heatmaps(
+            weights[None, None], "keys", "queries"
+        ).axes[0],
+        lambda weights: animate_attention(weights[None])._fig.axes[0],
+    ],
+)
+def test_negative_weights_are_not_drawn_as_none(draw):
+    """A scale from 0 would give them the colour of 0."""
+    [image] = draw(SIGNED).images
+    assert image.get_clim() == (-0.9, 0.9)
+    middle = image.cmap(image.norm(0.0))
+    assert min(middle[:3]) > 0.95  # white
+    [image] = draw(np.abs(SIGNED)).images
+    assert image.get_clim() == (0.0, 0.9)
+
+
+def test_a_title_says_that_weights_are_signed():
+    title = plot_attention(SIGNED, title="a").get_title()
+    assert title == "a\n(signed; rows sum to -0.60 – 0.75)"
+    figure = plot_attention_grid(SIGNED[None])
+    assert "signed; rows sum to -0.60 – 0.75" in figure.get_suptitle()
+
+
+def test_what_was_asked_of_a_scale_holds_for_signed_weights():
+    ax = plot_attention(SIGNED, vmin=0.0, cmap="viridis")
+    assert ax.images[0].get_clim() == (0.0, 0.5)
+    assert ax.images[0].cmap.name == "viridis"
+    assert plot_attention(SIGNED, vmax=0.3).images[0].get_clim() == (-0.3, 0.3)

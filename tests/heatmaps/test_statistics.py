@@ -559,3 +559,20 @@ def test_what_is_no_self_attention_of_these_ids_is_named():
         attention_sinks(maps["encoder/self"])
     with pytest.raises(ValueError, match=r"'encoder/self'.*\(1, 7, 7\)"):
         attention_sinks({"encoder/self": maps["encoder/self"][0]})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        attention_entropy,
+        attention_distance,
+        lambda weights: attention_rollout([weights]),
+        lambda weights: attention_sinks({"a": weights}),
+        lambda weights: head_scores({"a": weights}, [[1, 2]]),
+    ],
+)
+def test_signed_weights_are_no_shares(read):
+    """Of a row such as (2, -1) a share, and its logarithm, mean nothing."""
+    weights = np.array([[[[2.0, -1.0], [0.5, 0.5]]]])
+    with pytest.raises(ValueError, match="signed ones.*-1"):
+        read(weights)
