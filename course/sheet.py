@@ -39,7 +39,7 @@ KINDS = {  # the colours of a kind: its area, its edge and its words
     "memory": ("#ebe0f7", "#6a3fa0", INK),
     "query": ("#2b2b2b", "#2b2b2b", "#ffffff"),
 }
-AXES = set("BTSHGDKVUF")  # the letters of the axes legend
+AXES = set("BTSHGDKVUFLRPWC")  # the letters of the axes legend
 STYLE = {
     "svg.hashsalt": "d2l_attention",
     "svg.fonttype": "path",
