@@ -301,7 +301,7 @@ def relative_buckets(
     # The smallest distance of each bucket of several.
     logs = np.linspace(math.log(alone), math.log(max_distance), alone + 1)
     starts = np.ceil(np.exp(logs[1:-1]) - 1e-9).astype("int32")
-    later = back[..., None] >= starts  # (…, T, S, alone − 1)
+    later = ops.greater_equal(back[..., None], starts)  # (…, T, S, alone − 1)
     far = alone + ops.sum(ops.cast(later, "int32"), axis=-1)
     return first + ops.where(back < alone, back, far)
 
