@@ -2,7 +2,8 @@
 
 A contiguous cache is a dict of `"key"` and `"value"`, each
 `(B, max_length, G, ·)`. A paged cache holds pools
-`(num_blocks, block_size, G, ·)` and a `"block_table"` `(B, blocks)`.
+`(num_blocks, block_size, G, ·)` and a `"block_table"` `(B, blocks)`. Where
+values are a part of the keys, as in latent attention, there is no `"value"`.
 """
 
 from d2l_attention.layers.chunks import reshape
@@ -10,15 +11,18 @@ from d2l_attention.layers.loops import over_filled_slots
 from keras import ops
 
 
-def contiguous_cache(key_shape, value_dim, dtype="float32"):
-    """An empty cache of keys `(B, max_length, G, K)`, and values alike."""
-    return {
-        "key": ops.zeros(key_shape, dtype),
-        "value": ops.zeros((*key_shape[:-1], value_dim), dtype),
-    }
+def contiguous_cache(key_shape, value_dim=0, dtype="float32"):
+    """An empty cache of keys `(B, max_length, G, K)`, and values alike.
+
+    With a `value_dim` of 0 there are no values.
+    """
+    cache = {"key": ops.zeros(key_shape, dtype)}
+    if value_dim:
+        cache["value"] = ops.zeros((*key_shape[:-1], value_dim), dtype)
+    return cache
 
 
-def write_cache(cache, positions, key, value):
+def write_cache(cache, positions, key, value=None):
     """The cache with the tokens at `positions` written.
 
         slot[b, t] = block_table[b, ⌊p / size⌋] size + p mod size,
@@ -39,6 +43,8 @@ def write_cache(cache, positions, key, value):
     slots = ops.reshape(slots, (-1, 1))
     written = dict(cache)
     for name, new in (("key", key), ("value", value)):
+        if name not in cache:
+            continue
         old = cache[name]
         tail = tuple(old.shape[2:])
         flat = ops.reshape(old, (-1, *tail))
@@ -51,14 +57,19 @@ def write_cache(cache, positions, key, value):
 def read_cache(cache):
     """Keys `(B, S, G, K)` and values `(B, S, G, V)`, in order of position.
 
-    Mask the slots that were never written: they may hold anything.
+    The values are None where the cache has none. Mask the slots that were
+    never written: they may hold anything.
     """
+    arrays = cache["key"], cache.get("value")
     if "block_table" not in cache:
-        return cache["key"], cache["value"]
+        return arrays
     table = cache["block_table"]
     read = []
-    for name in ("key", "value"):
-        blocks = ops.take(cache[name], table, axis=0)
+    for array in arrays:
+        if array is None:
+            read.append(None)
+            continue
+        blocks = ops.take(array, table, axis=0)
         rows, width, size, *tail = ops.shape(blocks)
         read.append(reshape(blocks, (rows, width * size, *tail)))
     return tuple(read)
@@ -73,7 +84,7 @@ def attend_with_cache(attention, x, positions, cache, **options):
     """
     query = attention.project_query(x, positions[:, 0])  # (B, T, H, K)
     key = attention.project_key(x, positions[:, 0])
-    value = attention.project_value(x)
+    value = attention.project_value(x) if "value" in cache else None
     cache = write_cache(cache, positions, key, value)
     key, value = read_cache(cache)  # (B, S, G, K)
     num_slots = ops.shape(key)[1]
@@ -82,9 +93,8 @@ def attend_with_cache(attention, x, positions, cache, **options):
 
     def attend_to_first(n):
         seen = slots[:n] <= positions[..., None]  # (B, T, S)
-        return attention.attend(
-            query, key[:, :n], value[:, :n], seen, **options
-        )[0]
+        values = None if value is None else value[:, :n]
+        return attention.attend(query, key[:, :n], values, seen, **options)[0]
 
     num_filled = ops.max(positions) + 1
     return over_filled_slots(attend_to_first, num_filled, num_slots), cache

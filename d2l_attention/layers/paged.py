@@ -170,7 +170,9 @@ class PagedKVCache(BlockManager):
         num_blocks, block_size: As in `BlockManager`.
         num_kv_heads: Positive int, G heads of keys and values.
         key_dim: Positive int, features K of a key.
-        value_dim: Positive int, features V of a value; None = `key_dim`.
+        value_dim: Int, features V of a value; None = `key_dim`. With 0 there
+            are no values, as `LatentAttention` has it; then only `caches` and
+            `accept` fill the cache, from inside a model.
         num_layers: Positive int, layers that share the block table.
         dtype: Name of the dtype of keys and values.
 
@@ -198,7 +200,11 @@ class PagedKVCache(BlockManager):
         super().__init__(num_blocks, block_size)
         self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
         self.key_dim = check_positive("key_dim", key_dim)
-        self.value_dim = check_positive("value_dim", value_dim, self.key_dim)
+        self.value_dim = 0
+        if value_dim != 0:
+            self.value_dim = check_positive(
+                "value_dim", value_dim, self.key_dim
+            )
         check_positive("num_layers", num_layers)
         shape = (num_blocks + 1, block_size, num_kv_heads, key_dim)
         self.pools = [
@@ -262,7 +268,8 @@ class PagedKVCache(BlockManager):
         for sequence in sequences:
             self.advance(sequence, num_tokens)
         self.pools = [
-            {"key": cache["key"], "value": cache["value"]} for cache in caches
+            {name: cache[name] for name in pool}
+            for pool, cache in zip(self.pools, caches, strict=True)
         ]
 
     def gather(self, sequence, layer=0):
