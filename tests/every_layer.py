@@ -21,6 +21,12 @@ SELF_ATTENTION = {
         "key_dim": 3,
     },
     "HardAttention": {"seed": 0},
+    "LatentAttention": {
+        "num_heads": 2,
+        "key_dim": 3,
+        "latent_dim": 5,
+        "rotary_dim": 2,
+    },
     "LinformerAttention": {
         "num_heads": 2,
         "key_dim": 3,
@@ -37,8 +43,11 @@ SELF_ATTENTION = {
         "seed": 0,
     },
     "RotaryAttention": {"num_heads": 2, "key_dim": 4},
+    "SinkAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
+    "StreamingAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
     "StructuredAttention": {},
     "T5Attention": {"num_heads": 2, "key_dim": 3},
+    "WindowAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
 }  # with key and value too
 OWN_PATTERN = {
     "AttentionBlock": {
@@ -99,6 +108,7 @@ ALWAYS_CAUSAL = {
     "GatedDeltaAttention",
     "GatedLinearAttention",
     "LinearAttention",
+    "SinkAttention",
     "WindowAttention",
 }  # no call of theirs sees a later token
 

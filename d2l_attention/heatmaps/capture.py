@@ -685,7 +685,12 @@ class Run:
         return None
 
     def _name_unseen(self):
-        """Name layers that a compiled function may have run."""
+        """Name layers that a compiled function, or a step, may have run."""
+        if self._num_steps:
+            read = {path for path, _ in self.records}
+            for path in self._chosen - read - self._called:
+                if not isinstance(self._adapters[path], str):  # a guess
+                    self._skip(path, _REASONS["step"])
         if _hold_compiled(self._layers.values()):
             for path, adapter in self._adapters.items():
                 is_seen = path in self._called or path not in self._chosen
@@ -937,6 +942,9 @@ _REASONS = {
     "model with `return_attention_scores` can be asked for them",
     "unseen": "it was not called, or a compiled function ran it unseen; "
     "`tf.config.run_functions_eagerly(True)` lets it be seen",
+    "step": "its step attends to a cache whose slots are not the tokens in "
+    "their order, such as a ring or a state; call the model on the finished "
+    "text instead",
     "training": "it ran inside a loop, and asking its model once more would "
     "drop other units",
     "unknown": "its softmax looks like attention, but it is of no known kind; "

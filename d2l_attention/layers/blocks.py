@@ -256,9 +256,19 @@ class ResidualBlock(QueryLayer):
 class SelfAttentionBlock(ResidualBlock):
     """Self-attention, then the position-wise net: no other source."""
 
+    @property
+    def forms_weights(self):
+        """Whether the block's attention forms weights that it can return."""
+        return self.self_attention.weights_from is None
+
+    def _check_forms_weights(self, asked):
+        if asked and not self.forms_weights:
+            self.self_attention._refuse("return_attention_scores", asked)
+
     def attend_and_transform(
         self, query, masks, use_causal_mask, return_attention_scores, training
     ):
+        self._check_forms_weights(return_attention_scores)
         mask = merge_masks(*masks)
         y, weights = self.attend_to_itself(
             query, mask, use_causal_mask, training
@@ -269,6 +279,7 @@ class SelfAttentionBlock(ResidualBlock):
     def compute_output_spec(
         self, query, *, return_attention_scores=False, **masks_and_mode
     ):
+        self._check_forms_weights(return_attention_scores)
         batch, t, _ = query.shape
         weights_shape = (batch, self.num_heads, t, t)
         return output_spec(

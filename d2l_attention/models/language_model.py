@@ -57,13 +57,14 @@ class _LanguageModel(keras.Model):
         tokens = ops.not_equal(ids, 0)
         maps = {}
         for i, block in enumerate(self.blocks):
+            asked = return_attention_scores and block.forms_weights
             x = block(
                 x,
                 key_mask=tokens,
-                return_attention_scores=return_attention_scores,
+                return_attention_scores=asked,
                 training=training,
             )
-            if return_attention_scores:
+            if asked:
                 x, maps[f"block_{i}/self_attention"] = x
         logits = self.output_layer(x)
         return (logits, maps) if return_attention_scores else logits
@@ -141,7 +142,8 @@ class LanguageModel(_LanguageModel):
         ids: Int tensor `(B, T)`; id 0 is padding, after the tokens.
         training: Whether dropout is active.
         return_attention_scores: If True, also return a dict of
-            `"block_i/self_attention"`, weights `(B, H, T, T)`.
+            `"block_i/self_attention"`, weights `(B, H, T, T)`, of the blocks
+            that form some.
 
     Returns:
         Logits of the next token `(B, T, vocab_size)`, of float32 or wider.

@@ -6,11 +6,18 @@ the whole text at once.
 
 from contract import to_numpy
 from d2l_attention import (
+    AttentionBlock,
     BahdanauSeq2Seq,
     BeamDecoder,
+    BlockLanguageModel,
+    GatedDeltaAttention,
     GreedyDecoder,
     LanguageModel,
+    LatentAttention,
+    RotaryAttention,
+    StreamingAttention,
     Transformer,
+    WindowAttention,
 )
 from d2l_attention.heatmaps import (
     animate_attention,
@@ -470,3 +477,34 @@ def test_a_layer_may_have_a_start_and_a_step_of_another_kind():
     model = Counting()
     _, maps = get_attention_weights(model, np.ones((2, 3, 8), "float32"))
     assert shapes(maps) == {"look": 3} and model.count == 2
+
+
+@pytest.mark.parametrize(
+    "unread",
+    [
+        WindowAttention(2, 4, 3, name="a"),
+        StreamingAttention(2, 4, 3, 1, name="a"),
+        GatedDeltaAttention(2, 4, name="a"),
+    ],
+)
+def test_steps_over_a_ring_or_a_state_are_named(unread):
+    """And layers beside them, with a cache in the order of the tokens, read."""
+    patterns = RotaryAttention(2, 4), unread, LatentAttention(2, 4, 5, 2)
+    blocks = [
+        AttentionBlock(pattern, 8, 16, name=f"block_{i}")
+        for i, pattern in enumerate(patterns)
+    ]
+    model = BlockLanguageModel(12, 8, blocks, max_length=32, name="lm")
+    model(PROMPT)
+    with pytest.warns(UserWarning, match="block_1/self_attention.* a ring or"):
+        ids, maps = get_attention_weights(model, PROMPT, run=greedy(model))
+    paths = [f"block_{i}/self_attention" for i in range(3)]
+    assert [*maps] == [paths[0], paths[2]] and [*maps.skipped] == [paths[1]]
+    written = [START, *ops.convert_to_numpy(ids)[1][:-1]]
+    text = np.array([[*PROMPT[1][:4], *written]])
+    _, whole = model(text, return_attention_scores=True)
+    size = 4 + MOST
+    weights = to_numpy(whole[paths[0]])[0]
+    expected = np.where(LOWER[:size, :size], weights, np.nan)
+    found = maps[paths[0]][1, :, :size, :size]
+    np.testing.assert_allclose(found, expected, atol=1e-6)

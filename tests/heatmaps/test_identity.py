@@ -2,13 +2,17 @@
 
 from contract import to_numpy
 from d2l_attention import (
+    AttentionBlock,
+    BlockLanguageModel,
     FlashAttention,
+    GatedDeltaAttention,
     LinformerAttention,
     LongformerAttention,
     MultiHeadAttention,
     PageLocalAttention,
     PerformerAttention,
     ReformerAttention,
+    linear_attention_weights,
 )
 from d2l_attention.heatmaps import (
     get_attention_gradients,
@@ -205,6 +209,27 @@ def test_signed_weights_are_read_with_their_signs():
     heads = np.einsum("bhts,bshv->bthv", weights, value).astype("float32")
     expected = to_numpy(layer.join_heads(heads))
     np.testing.assert_allclose(to_numpy(layer(X)), expected, atol=1e-5)
+
+
+def test_linear_attention_in_a_block_is_read_if_it_is_named():
+    model = BlockLanguageModel(
+        12, 8, [AttentionBlock(GatedDeltaAttention(2, 4), 8, 16, name="block")]
+    )
+    ids = np.array([[1, 2, 3, 4, 5, 6]])
+    model(ids)
+    with pytest.raises(ValueError, match="Named by .*linear_attention_weights"):
+        get_attention_weights(model, ids)
+    path = "block/self_attention"
+    _, maps = get_attention_weights(model, ids, layers=[path])
+    x, layer = model.embed(ids), model.blocks[0].self_attention
+    expected = linear_attention_weights(
+        layer.project_query(x) / 2.0,
+        layer.project_key(x),
+        layer.log_decay(x),
+        layer.strength(x),
+    )
+    np.testing.assert_allclose(maps[path], to_numpy(expected), atol=1e-6)
+    assert maps[path].min() < 0
 
 
 def test_there_are_no_gradients_by_weights_that_are_not_formed():
