@@ -56,8 +56,13 @@ OWN_PATTERN = {
         "ffn_dim": 7,
     },
     "CausalBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7},
+    "DecayedAttention": {"num_heads": 2, "key_dim": 3},
+    "DeltaAttention": {"num_heads": 2, "key_dim": 3},
     "DynamicContextAttention": {"num_heads": 2, "key_dim": 3},
+    "GatedDeltaAttention": {"num_heads": 2, "key_dim": 3},
+    "GatedLinearAttention": {"num_heads": 2, "key_dim": 3},
     "GlobalContextAttention": {"num_heads": 2, "key_dim": 3},
+    "LinearAttention": {"num_heads": 2, "key_dim": 3},
     "LongformerAttention": {"num_heads": 2, "key_dim": 3, "window": 1},
     "PageLocalAttention": {"num_heads": 2, "key_dim": 3, "page_size": 2},
     "ReformerAttention": {

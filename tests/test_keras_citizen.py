@@ -467,6 +467,13 @@ def test_a_transformer_has_no_embeddings_of_another_size():
 
 
 INSTEAD = {  # of layers that form no weights: what gives them
+    **dict.fromkeys(
+        (
+            *("DecayedAttention", "DeltaAttention", "GatedDeltaAttention"),
+            *("GatedLinearAttention", "LinearAttention"),
+        ),
+        "linear_attention_weights of d2l_attention.layers.linear",
+    ),
     "FlashAttention": "MultiHeadAttention",
     "LinformerAttention": "MultiHeadAttention",
     "LongformerAttention": "longformer_mask of d2l_attention.layers.longformer",
@@ -564,7 +571,7 @@ def test_a_value_alone_is_the_key_in_every_declaration(name):
     assert built.compute_output_shape(*shapes) == tuple(output.shape)
     assert make(name)(*symbols).shape == tuple(output.shape)
     # Keys of another size than the values, in Keras's third place.
-    key_shape = (2, 3, 4)
+    key_shape = (2, 3, 6 if name == "LatentAttention" else 4)
     three = make(name).compute_output_shape(*shapes, key_shape)
     whole = make(name)(query, value, key=np.ones(key_shape, "float32"))
     assert three == tuple(whole.shape)

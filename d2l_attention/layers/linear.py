@@ -252,7 +252,7 @@ class LinearAttention(SelfAttentionByPattern):
         """β of each token and head, `(B, T, H)`; None = no delta rule."""
         return None
 
-    def attend(self, x, tokens=None, state=None):
+    def read_on(self, x, tokens=None, state=None):
         """Output `(B, T, D)` and state of tokens x `(B, T, D)` after `state`.
 
         Padding, where `tokens` `(B, T)` is False, writes and decays nothing.
@@ -287,7 +287,7 @@ class LinearAttention(SelfAttentionByPattern):
     ):
         check_shapes(query.shape)
         self._check_causal(use_causal_mask)
-        return self.attend(query, token_mask(query_mask, key_mask, mask))[0]
+        return self.read_on(query, token_mask(query_mask, key_mask, mask))[0]
 
     def attend_to_itself(
         self, x, mask=None, *, use_causal_mask=False, training=None
@@ -319,7 +319,7 @@ class LinearAttention(SelfAttentionByPattern):
         them. Of padding, where `query_mask` `(B, T)` is False, it knows
         nothing. `positions` do not matter.
         """
-        output, state = self.attend(x, query_mask, cache["state"])
+        output, state = self.read_on(x, query_mask, cache["state"])
         return output, {"state": state}
 
 
@@ -567,7 +567,11 @@ def _in_chunks(query, key, value, log_decay, strength, state, chunk_size):
         return chunk["decay"] * state + of_chunk
 
     by_number = {name: ops.moveaxis(x, 1, 0) for name, x in chunks.items()}
-    states = scan_states(after_chunk, state, by_number)  # (N, B, H, K, V)
+    if by_number["key"].shape[0] == 1:  # such as one token: no loop
+        only = {name: x[0] for name, x in by_number.items()}
+        states = after_chunk(state, only)[None]
+    else:
+        states = scan_states(after_chunk, state, by_number)  # (N, B, H, K, V)
     states = ops.concatenate([state[None], states])
     before = ops.moveaxis(states[:-1], 0, 1)  # (B, N, H, K, V)
     within = (between * _products(query, key)) @ _written(chunks, before)

@@ -295,8 +295,8 @@ def test_padding_changes_no_state(make):
     layer, x = make(**SIZES), draw(1, 12, 7)
     layer.build(x.shape)
     tokens = np.array([[0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 0]], bool)
-    removed, last = layer.attend(x[:, tokens[0]])
-    found, state = layer.attend(x, tokens)
+    removed, last = layer.read_on(x[:, tokens[0]])
+    found, state = layer.read_on(x, tokens)
     found = to_numpy(found)
     assert_close((found[:, tokens[0]], state), (removed, last))
     assert (found[:, 0] == 0).all()  # nothing to attend to yet
