@@ -120,6 +120,13 @@ CANNOT = {  # and says so in its docstring
     ("ONNX", "FlashAttention"),
     ("TFLite", "FlashAttention"),
     ("TFLite", "StructuredAttention"),
+    *(
+        ("TFLite", name)
+        for name in (
+            *("DecayedAttention", "DeltaAttention", "GatedDeltaAttention"),
+            *("GatedLinearAttention", "LinearAttention"),
+        )
+    ),
 }
 CANNOT_CAUSAL = {
     *((x, "LinformerAttention") for x in FORMATS),  # has no causal form

@@ -97,8 +97,8 @@ def absorbed_latent_attention(
     moved = moved * (latent.shape[-1] / query.shape[-1]) ** 0.5
     means, weights = grouped_query_attention(
         moved,  # (B, T, H, R + P)
-        latent[:, :, None],  # (B, S, 1, R + P)
-        latent[:, :, None, :rank],  # (B, S, 1, R)
+        ops.expand_dims(latent, 2),  # (B, S, 1, R + P)
+        ops.expand_dims(latent[..., :rank], 2),  # (B, S, 1, R)
         mask,
         dropout,
     )
@@ -114,7 +114,8 @@ def expand_keys(latent, key_kernel):
     key = ops.einsum("bsr,rhk->bshk", latent[..., :rank], key_kernel)
     if latent.shape[-1] == rank:
         return key
-    shared = ops.repeat(latent[:, :, None, rank:], num_heads, axis=2)
+    shared = ops.expand_dims(latent[..., rank:], 2)
+    shared = ops.repeat(shared, num_heads, axis=2)
     return ops.concatenate([key, shared], axis=-1)
 
 
@@ -257,14 +258,15 @@ class LatentAttention(MultiHeadAttention):
         latent = self.project_value(key)
         if not self.rotary_dim:
             return latent
-        return self._join(latent, self.position_layer(key)[:, :, None], start)
+        turning = ops.expand_dims(self.position_layer(key), 2)
+        return self._join(latent, turning, start)
 
     def _join(self, plain, turning, start):
         return ops.concatenate([plain, self.rotate(turning, start)], axis=-1)
 
     def project_value(self, value):
         """The latent c `(B, S, 1, R)`, out of which heads read values."""
-        return self.norm(self.latent_layer(value))[:, :, None]
+        return ops.expand_dims(self.norm(self.latent_layer(value)), 2)
 
     def kernels(self):
         """U^K `(R, H, K)` and U^V `(R, H, V)`."""

@@ -339,7 +339,7 @@ class DecayedAttention(LinearAttention):
         num_heads, key_dim: As in `LinearAttention`.
         value_dim, output_dim, use_bias: As there.
 
-    The call is that of `LinearAttention`.
+    The call is that of `LinearAttention`; nor does it export to TFLite.
 
     Example:
         >>> import numpy as np
@@ -375,7 +375,7 @@ class GatedLinearAttention(LinearAttention):
         num_heads, key_dim: As in `LinearAttention`.
         value_dim, output_dim, use_bias: As there; the gate always has a bias.
 
-    The call is that of `LinearAttention`.
+    The call is that of `LinearAttention`; nor does it export to TFLite.
 
     Example:
         >>> import numpy as np
@@ -412,7 +412,7 @@ class DeltaAttention(LinearAttention):
         num_heads, key_dim: As in `LinearAttention`.
         value_dim, output_dim, use_bias: As there; β always has a bias.
 
-    The call is that of `LinearAttention`.
+    The call is that of `LinearAttention`; nor does it export to TFLite.
 
     Example:
         >>> import numpy as np
@@ -461,7 +461,7 @@ class GatedDeltaAttention(GatedLinearAttention, DeltaAttention):
         value_dim, output_dim, use_bias: As there; the gates always have a
             bias.
 
-    The call is that of `LinearAttention`.
+    The call is that of `LinearAttention`; nor does it export to TFLite.
 
     Example:
         >>> import numpy as np

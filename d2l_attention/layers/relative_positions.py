@@ -251,7 +251,7 @@ def alibi_bias(slopes, query_positions, key_positions):
         [-1.0, -0.5, -0.0]
     """
     offsets = _offsets(query_positions, key_positions)  # (…, T, S)
-    distances = ops.cast(ops.abs(offsets), "float32")[..., None, :, :]
+    distances = ops.expand_dims(ops.cast(ops.abs(offsets), "float32"), -3)
     slopes = ops.convert_to_tensor(slopes, "float32")
     return -slopes[:, None, None] * distances
 
@@ -301,14 +301,15 @@ def relative_buckets(
     # The smallest distance of each bucket of several.
     logs = np.linspace(math.log(alone), math.log(max_distance), alone + 1)
     starts = np.ceil(np.exp(logs[1:-1]) - 1e-9).astype("int32")
-    later = ops.greater_equal(back[..., None], starts)  # (…, T, S, alone − 1)
+    later = ops.expand_dims(back, -1) >= ops.convert_to_tensor(starts)
+    # later: (…, T, S, alone − 1)
     far = alone + ops.sum(ops.cast(later, "int32"), axis=-1)
     return first + ops.where(back < alone, back, far)
 
 
 def _offsets(query_positions, key_positions):
     """How far each key lies after each query, `(T, S)` or `(B, T, S)`."""
-    queries = ops.cast(query_positions, "int32")[..., None]
+    queries = ops.expand_dims(ops.cast(query_positions, "int32"), -1)
     return ops.cast(key_positions, "int32") - queries
 
 

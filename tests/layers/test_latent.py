@@ -210,6 +210,54 @@ def test_equals_the_attention_of_deepseek_v3():
     np.testing.assert_allclose(to_numpy(output), theirs["output"], atol=1e-5)
 
 
+def test_keys_and_values_may_be_of_two_tensors():
+    """Weights come from the one, what is averaged from the other."""
+    layer, inputs = LAYERS["latent"](), attention_inputs(7, 5, 5)
+    output, weights = layer(**inputs, return_attention_scores=True)
+    _, same = layer(
+        inputs["query"], inputs["key"], return_attention_scores=True
+    )
+    np.testing.assert_allclose(weights, same, atol=1e-6)
+    latent = inputs["value"] @ to_numpy(layer.latent_layer.kernel)
+    latent /= np.sqrt((latent**2).mean(-1, keepdims=True))
+    values = (latent @ to_numpy(layer.value_kernel)).reshape(2, 13, 3, 2)
+    heads = np.einsum("bhts,bshv->bthv", to_numpy(weights), values)
+    expected = heads.reshape(2, 11, 6) @ to_numpy(layer.output_layer.kernel)
+    np.testing.assert_allclose(output, expected, atol=1e-4)
+
+
+def test_the_magnitude_is_that_of_what_turns():
+    x = draw(2, 5, 7)
+    plain, larger = (
+        LatentAttention(**SIZES, magnitude=magnitude)
+        for magnitude in (1.0, 1.5)
+    )
+    for layer in (plain, larger):
+        layer.build(x.shape)
+    larger.set_weights(plain.get_weights())
+    for project, size in (("project_query", 5), ("project_key", 7)):
+        one, other = (
+            to_numpy(getattr(layer, project)(x)) for layer in (plain, larger)
+        )
+        np.testing.assert_array_equal(one[..., :size], other[..., :size])
+        np.testing.assert_allclose(
+            1.5 * one[..., size:], other[..., size:], atol=1e-6
+        )
+
+
+def test_a_step_makes_no_keys_of_heads(monkeypatch):
+    from d2l_attention.layers import latent
+
+    layer, x = LAYERS["latent"](), draw(2, 1, 7)
+    layer.build(x.shape)
+    for name in ("expand_keys", "expand_values"):
+        monkeypatch.setattr(latent, name, None)
+    cache = layer.make_cache(2, 9)
+    layer.step(x, np.zeros((2, 1), "int32"), cache)
+    with pytest.raises(TypeError):
+        layer(x)
+
+
 @pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_token_by_token_equals_all_at_once(name):

@@ -312,11 +312,19 @@ def stream_and_recompute(num_layers, dtype):
     return np.abs(x[0, -1] - kept[0, -1]).max()
 
 
+@pytest.mark.every_backend
 def test_a_stream_equals_recomputing_the_kept_text_at_one_layer():
     """At the second, keys have read what the kept text has not."""
     assert stream_and_recompute(1, "float32") < 1e-6
+    assert stream_and_recompute(2, "float32") > 1e-3
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="JAX has no float64 unless asked, and torch mixes it with float32",
+)
+def test_a_stream_equals_recomputing_to_the_last_digits():
     assert stream_and_recompute(1, "float64") < 1e-14
-    assert stream_and_recompute(2, "float64") > 1e-3
 
 
 @pytest.mark.every_backend
