@@ -15,7 +15,7 @@ import networkx as nx
 
 HERE = Path(__file__).parent
 # A chapter's short name, its column and its row, and perhaps the column along
-# which arrows to it run, if not straight.
+# which arrows to it run, if not straight: one for all, or one for each start.
 PLACES = {
     "01": ("Cues", 1.5, 0),
     "02": ("Regression", 1, 1),
@@ -34,21 +34,26 @@ PLACES = {
     "15": ("Causal", 1, 6),
     "16": ("Multi-query", 1, 7, 1.5),
     "17": ("Flash", 2, 5, 2.5),
-    "18": ("Paged", 1, 8, 1.5),
+    "18": ("Paged", 1, 9, 1.5),
     "19": ("Linformer", 3, 6, 2.25),
     "20": ("Performer", 3, 4, 2.5),
     "21": ("Longformer", 3, 7, 2.25),
     "22": ("Reformer", 3, 8, 2.25),
     "23": ("Efficiency", 3, 9, 3.5),
-    "24": ("Context", 1, 9, 1.5),
+    "24": ("Context", 1, 10, 1.5),
     "25": ("Heatmaps", 0, 7, 0.5),
     "26": ("Scaling out", 0, 8, 0.5),
+    "27": ("Relative", 1, 11, 1.5),
+    "28": ("Windows", 1, 12, 1.5),
+    "29": ("Latent", 1, 8),
+    "30": ("Linear", 2, 11, {"15": 1.5, "20": 2.5}),
 }
 PARTS = {  # the last chapter of each, and its colour
     "08": ("From cues to the Transformer", "projection"),
     "14": ("Other ways to attend", "attention"),
     "24": ("Attention in large models", "memory"),
     "26": ("In practice", "feed_forward"),
+    "30": ("Since the documents", "norm"),
 }
 WIDTH, HEIGHT, COLUMN, ROW, LINE = 76, 36, 88, 56, 26
 STYLE = """.boxes {stroke-linejoin: round}
@@ -95,7 +100,9 @@ def draw(graph):
         )
         sheet.axes.patches[-1].set(**graph.nodes[chapter])
     for start, end in sorted(nx.transitive_reduction(graph).edges):
-        connect(sheet, boxes[start], boxes[end], *PLACES[end][3:])
+        *_, lane = PLACES[end] if PLACES[end][3:] else [None]
+        lane = lane[start] if isinstance(lane, dict) else lane
+        connect(sheet, boxes[start], boxes[end], lane)
     for patch in sheet.axes.patches:
         patch.set_clip_on(False)  # a smaller file
     return sheet

@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS, COURSE = ROOT / "notebooks", ROOT / "course"
 WIDTH = 1240  # of a slide of 1280
 # The parts of the course in their order, with the edges of course/sheet.py.
-COLOURS = ("#2b5fa8", "#b35900", "#6a3fa0", "#2e7d32")
+COLOURS = ("#2b5fa8", "#b35900", "#6a3fa0", "#2e7d32", "#666666")
 FIGURE = re.compile(
     r'<img alt="(?P<alt>[^"]*)"[^>]*src="data:image/(?P<kind>\w+);base64,'
     r'(?P<data>[^"]*)">(?:<figcaption>(?P<caption>.*?)</figcaption>)?',
