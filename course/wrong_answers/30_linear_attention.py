@@ -47,7 +47,7 @@ def table_of_decays(log_decay):
     return np.tril(np.outer(np.exp(shifted), np.exp(-shifted)))
 
 
-# %% exercise 2 | makes a table (4, 4)
+# %% exercise 2 | make a table (4, 4)
 # Only the last row.
 def table_of_decays(log_decay):
     sums = np.cumsum(log_decay)
@@ -67,7 +67,11 @@ def table_of_decays(log_decay):
 # %% exercise 2 | right
 # By products, since no logarithm is needed.
 def table_of_decays(log_decay):
-    return products_of_decays(np.exp(log_decay))
+    alpha = np.exp(log_decay)
+    table = np.eye(len(alpha))
+    for t in range(1, len(alpha)):
+        table[t, :t] = alpha[t] * table[t - 1, :t]
+    return table
 
 
 # %% exercise 3 | does it still decay

@@ -538,7 +538,7 @@ class ALiBiAttention(BiasedAttention):
 
     The slopes m_h are `alibi_slopes`; nothing about positions is learned.
 
-    Source: Press et al. (2021), arXiv:2108.12409, section 3. Behind the query
+    Source: Press et al. (2021), arXiv:2108.12409, section 3. After the query
     the paper has no keys; here both sides fall alike.
 
     Args:
