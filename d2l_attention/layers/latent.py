@@ -128,17 +128,18 @@ def expand_values(latent, value_kernel):
 class LatentAttention(MultiHeadAttention):
     """Multi-head attention whose heads read keys and values out of a latent.
 
-        c_s = norm(y_s W_D),  k_s = R_s(y_s W_KR)
-        head_h = softmax([q ; R_t q_R]_h · [c U^K_h ; k] / √(K + P)) c U^V_h
+        c_s = norm(y_s W_D),  k_s = y_s W_KR Ω_s
+        head_h = softmax([q ; q_P Ω_t]_h · [c U^K_h ; k] / √(K + P)) c U^V_h
         output = [head_1; …; head_H] W_o
 
-    Here [q ; q_R]_h = x_t W_q,h, and R_p rotates by position p as `rotate`
+    Here [q ; q_P]_h = x_t W_q,h, and Ω_p rotates by position p as `rotate`
     does. Query t of T stands at position t + S − T, as in `causal_mask`. The
     cache holds [c ; k], which is R + P numbers a token for all heads together.
-    A call expands the keys of all heads; a step absorbs U^K and U^V.
+    A call expands the keys of all heads; a step absorbs U^K and U^V, unless so
+    many tokens come at once that expanding takes less arithmetic.
 
     Source: DeepSeek-AI (2024), arXiv:2405.04434, section 2.1; multi-head
-    latent attention. Unlike there, queries are not compressed, which saves
+    latent attention. Queries are not compressed; there they are, which saves
     memory in training and nothing in the cache.
 
     Args:
@@ -150,7 +151,8 @@ class LatentAttention(MultiHeadAttention):
         frequencies: Floats, at most P/2, radians per token. None =
             `rotary_frequencies(rotary_dim)`.
         interleaved, magnitude: As in `rotate`; pairs are neighbours here, as
-            in DeepSeek's models.
+            in DeepSeek's models. `magnitude` scales the P features alone;
+            DeepSeek's YaRN scales whole scores.
         dropout: As in `MultiHeadAttention`.
         use_bias: Whether W_q, W_D, W_KR and W_o have biases. U^K and U^V
             never have.
@@ -334,7 +336,12 @@ class LatentAttention(MultiHeadAttention):
 
     def step(self, x, positions, cache, query_mask=None):
         """As `MultiHeadAttention.step`, from the latents alone."""
-        return attend_with_cache(self, x, positions, cache, absorb=True)
+        k, v, r = self.key_dim, self.value_dim, self.latent_dim
+        # A query meets 2R features in place of K + V, a latent is expanded
+        # once: of a known number of tokens, which takes less?
+        tokens = x.shape[1]
+        absorb = tokens is None or tokens * (2 * r - k - v) <= r * (k + v)
+        return attend_with_cache(self, x, positions, cache, absorb=absorb)
 
     def get_config(self):
         return {

@@ -3,7 +3,13 @@
 import json
 from pathlib import Path
 
-from contract import attention_inputs, check_layer, draw, to_numpy
+from contract import (
+    assert_all_close,
+    attention_inputs,
+    check_layer,
+    draw,
+    to_numpy,
+)
 from d2l_attention import (
     AttentionBlock,
     BlockLanguageModel,
@@ -256,6 +262,20 @@ def test_a_step_makes_no_keys_of_heads(monkeypatch):
     layer.step(x, np.zeros((2, 1), "int32"), cache)
     with pytest.raises(TypeError):
         layer(x)
+
+
+def test_a_step_of_many_tokens_expands_where_that_takes_less(monkeypatch):
+    """T (2R − K − V) > R (K + V), here 4 T > 30."""
+    from d2l_attention.layers import latent
+
+    layer, x = LatentAttention(2, 3, 5, 2), draw(2, 8, 7)
+    whole, positions = layer(x, use_causal_mask=True), np.arange(8)[None]
+    y, cache = layer.step(x, np.repeat(positions, 2, 0), layer.make_cache(2, 9))
+    assert_all_close([y], [whole])
+    monkeypatch.setattr(latent, "expand_keys", None)
+    layer.step(x[:, :7], np.repeat(positions[:, :7], 2, 0), cache)
+    with pytest.raises(TypeError):
+        layer.step(x, np.repeat(positions, 2, 0), cache)
 
 
 @pytest.mark.every_backend
