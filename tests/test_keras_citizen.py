@@ -302,7 +302,7 @@ OTHER_VALUES = {  # than the defaults of what is given by name
     "maxout_dim": 3,
     "neighbors": 2,
     "normalize_first": True,
-    "num_buckets": 6,
+    "num_buckets": 8,
     "num_heads": 2,
     "num_kv_heads": 1,
     "num_rounds": 3,

@@ -1,7 +1,7 @@
 """Positions in the scores: rotated queries and keys, ALiBi, T5's buckets.
 
-What a query gives a key depends on how far apart the two stand, and not on
-where they stand.
+The score of a query and a key depends on how far apart the two stand, and not
+on where they stand.
 """
 
 import math
@@ -99,7 +99,9 @@ def yarn_frequencies(
     A pair that turned often keeps its frequency; one that never completed a
     turn is interpolated. `yarn_magnitude` is the other half of the method.
 
-    Source: Peng et al. (2023), arXiv:2309.00071, section 3.2.
+    Source: Peng et al. (2023), arXiv:2309.00071, section 3.2. The authors'
+    code and gpt-oss raise 1 − γ evenly in the index i, not in r_i; their
+    frequencies between the bounds are larger.
 
     Args:
         width, base: As in `rotary_frequencies`.
@@ -137,8 +139,8 @@ def rotate(x, frequencies, start=0, *, interleaved=False, magnitude=1.0):
         (a, b) becomes (a cos φ − b sin φ, b cos φ + a sin φ),
             φ = position × frequency
 
-    Of a rotated query and a rotated key the dot product depends on the
-    distance of their positions alone. Angles are computed in float32 at least,
+    Of the positions of a rotated query and a rotated key their dot product
+    depends on the difference alone. Angles are computed in float32 at least,
     since bfloat16 does not know the position 257 from 256.
 
     Source: Su et al. (2021), arXiv:2104.09864, section 3.2.
@@ -275,13 +277,19 @@ def relative_buckets(
     Args:
         query_positions: Int tensor `(T,)` or `(B, T)`.
         key_positions: Int tensor `(S,)`.
-        num_buckets: Even positive int, of both directions together.
-        max_distance: Int. The last bucket begins before it: at 113 with the
-            defaults, at 91 with `bidirectional`.
+        num_buckets: Even int, of both directions together; with
+            `bidirectional` a multiple of 4.
+        max_distance: Int above the distances that are alone. The last bucket
+            begins before it: at 113 with the defaults, at 91 with
+            `bidirectional`.
         bidirectional: Whether keys after the query have buckets of their own.
 
     Returns:
         int32 tensor `(T, S)` or `(B, T, S)`.
+
+    Raises:
+        ValueError: If the buckets of one direction are not two halves, or
+            `max_distance` leaves nothing for the second half.
 
     Example:
         >>> import numpy as np
@@ -290,10 +298,10 @@ def relative_buckets(
         >>> np.array(relative_buckets(np.array([200]), keys)).tolist()
         [[0, 1, 16, 16, 30, 31]]
     """
+    of_one_direction = _check_buckets(num_buckets, max_distance, bidirectional)
     back = -_offsets(query_positions, key_positions)  # t − s
-    first = 0
+    first, num_buckets = 0, of_one_direction
     if bidirectional:
-        num_buckets //= 2
         first = ops.where(back < 0, num_buckets, 0)
         back = ops.abs(back)
     back = ops.maximum(back, 0)
@@ -305,6 +313,22 @@ def relative_buckets(
     # later: (…, T, S, alone − 1)
     far = alone + ops.sum(ops.cast(later, "int32"), axis=-1)
     return first + ops.where(back < alone, back, far)
+
+
+def _check_buckets(num_buckets, max_distance, bidirectional):
+    """The buckets of one direction, which must be two halves."""
+    number = num_buckets // 2 if bidirectional else num_buckets
+    if num_buckets < 2 or number % 2:
+        raise ValueError(
+            "`num_buckets` must be even, and with `bidirectional` a multiple "
+            f"of 4. Received: num_buckets={num_buckets}."
+        )
+    if max_distance <= number // 2:
+        raise ValueError(
+            f"{number // 2} distances have a bucket alone, so `max_distance` "
+            f"must be above that. Received: max_distance={max_distance}."
+        )
+    return number
 
 
 def _offsets(query_positions, key_positions):
@@ -619,6 +643,7 @@ class T5Attention(BiasedAttention):
         self.num_buckets = check_positive("num_buckets", num_buckets)
         self.max_distance = check_positive("max_distance", max_distance)
         self.bidirectional = bidirectional
+        _check_buckets(num_buckets, max_distance, bidirectional)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         super().build(query_shape, value_shape, key_shape)

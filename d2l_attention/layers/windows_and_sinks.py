@@ -91,7 +91,9 @@ def add_sinks(output, log_sum_exp, sinks):
     """
     log_sum_exp = ops.convert_to_tensor(log_sum_exp)
     sinks = ops.cast(sinks, log_sum_exp.dtype)[:, None]  # (H, 1)
-    gate = ops.transpose(ops.sigmoid(log_sum_exp - sinks), (0, 2, 1))
+    nothing = log_sum_exp == -float("inf")  # to attend to: −inf − (−inf)
+    above = ops.where(nothing, log_sum_exp, log_sum_exp - sinks)
+    gate = ops.transpose(ops.sigmoid(above), (0, 2, 1))
     return output * ops.cast(gate[..., None], output.dtype)
 
 
@@ -168,7 +170,8 @@ class WindowAttention(RotaryAttention):
     reaches L(W − 1) tokens back. The cache is a ring of W slots, so a step
     costs no more at a later position.
 
-    Source: Jiang et al. (2023), arXiv:2310.06825, section 2.
+    Source: Jiang et al. (2023), arXiv:2310.06825, section 2, whose text has
+    s = t − W … t, and a reach of L W.
 
     Args:
         num_heads, key_dim: As in `RotaryAttention`.
@@ -340,9 +343,9 @@ class StreamingAttention(RotaryAttention):
     """Rotary attention that writes without end, with a cache of one size.
 
     The call is that of `RotaryAttention`. What keeps a cache keeps the first
-    `num_sinks` tokens and the last W, and numbers them 0, 1, 2, … as if the
-    tokens between had never been. So no distance is longer than the cache,
-    and what left it is forgotten.
+    `num_sinks` tokens and the last W, and numbers them 0, 1, 2, …. So no
+    distance is longer than the cache. What left it is forgotten by this layer;
+    keys of a layer above may have read it.
 
     Source: Xiao et al. (2023), arXiv:2309.17453, section 3.2. As there, keys
     are kept before rotation.

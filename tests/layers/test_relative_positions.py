@@ -204,6 +204,36 @@ def test_the_last_queries_alone_get_what_they_got_among_all(make):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"num_buckets": 5}, "num_buckets=5"),
+        ({"num_buckets": 6, "bidirectional": True}, "num_buckets=6"),
+        ({"num_buckets": 2, "bidirectional": True}, "num_buckets=2"),
+        ({"max_distance": 16}, "max_distance=16"),
+    ],
+)
+def test_buckets_that_would_never_be_met_are_refused(options, told):
+    """6 in two directions left two of each three without a distance."""
+    with pytest.raises(ValueError, match=told):
+        T5Attention(2, 3, **options)
+    with pytest.raises(ValueError, match=told):
+        relative_buckets(np.arange(3), np.arange(3), **options)
+
+
+@pytest.mark.parametrize("num_buckets", [4, 8, 32])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_each_bucket_holds_a_distance(num_buckets, bidirectional):
+    places = np.arange(300)
+    found = relative_buckets(
+        places, places, num_buckets, bidirectional=bidirectional
+    )
+    met = np.unique(to_numpy(found))
+    # Of the keys after the query, none is at distance 0.
+    never = [num_buckets // 2] if bidirectional else []
+    assert [*met] == [x for x in range(num_buckets) if x not in never]
+
+
 @pytest.mark.parametrize("heads", [1, 2, 4, 8, 12])
 def test_the_slopes_of_alibi(heads):
     slopes = alibi_slopes(heads)

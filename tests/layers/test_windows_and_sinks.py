@@ -141,6 +141,19 @@ def test_splits_of_the_keys_have_the_sink_once():
     assert np.abs(to_numpy(twice) - found).max() > 0.01
 
 
+def test_no_sink_and_nothing_to_attend_to_is_zero():
+    """Both logarithms are −inf, and their difference is no number."""
+    query, key, value = draw(1, 2, 2, 3), draw(1, 5, 2, 3), draw(1, 5, 2, 7)
+    mask = np.array([[True, True, False, True, True], [False] * 5])
+    found = flash_attention(
+        query, key, value, attention_mask=mask, return_log_sum_exp=True
+    )
+    sinks = np.array([-np.inf, 0.5], "float32")
+    expected, _ = sink_attention(query, key, value, sinks, mask)
+    assert_close(add_sinks(*found, sinks), expected, atol=1e-6)
+    assert (to_numpy(expected)[0, 1] == 0).all()
+
+
 def test_a_sink_learns_the_same_through_flash_attention():
     layer, x = SinkAttention(3, 4), draw(2, 7, 5)
     layer.build(x.shape)
