@@ -2,18 +2,27 @@
 
 from contract import draw, to_numpy
 from d2l_attention import (
+    ALiBiAttention,
     BilinearAttention,
     CausalBlock,
     DotProductAttention,
     FlashAttention,
+    GatedDeltaAttention,
     GlobalContextAttention,
     GroupedQueryAttention,
+    LatentAttention,
+    LinearAttention,
     LongformerAttention,
     MultiHeadAttention,
     MultiQueryAttention,
     PageLocalAttention,
     PerformerAttention,
     ReformerAttention,
+    RotaryAttention,
+    SinkAttention,
+    StreamingAttention,
+    T5Attention,
+    WindowAttention,
     causal_mask,
 )
 import keras
@@ -95,6 +104,15 @@ def test_layers_with_a_causal_form_of_their_own():
         ReformerAttention(2, 3, 7, num_buckets=1),
         ReformerAttention(2, 3, 4, num_buckets=2, num_rounds=2),
         GlobalContextAttention(2, 3),
+        RotaryAttention(2, 4),
+        ALiBiAttention(2, 3),
+        T5Attention(2, 3),
+        WindowAttention(2, 4, window=3),
+        SinkAttention(2, 4),
+        StreamingAttention(2, 4, window=2),
+        LatentAttention(2, 3, latent_dim=5, rotary_dim=2),
+        LinearAttention(2, 3),
+        GatedDeltaAttention(2, 3),
     ):
         norms = jacobian(
             lambda x, f=layer: f(x, key_mask=KEYS, use_causal_mask=True),

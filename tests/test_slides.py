@@ -93,7 +93,8 @@ def slides_of(name):
 def source_of(name):
     """A chapter's source, and what it says about the documents."""
     paths = [ROOT / f"course/{x}/{name}.md" for x in ("source", "errors")]
-    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    texts = [x.read_text(encoding="utf-8") for x in paths if x.exists()]
+    return "\n".join(texts)
 
 
 def cells_of(name):

@@ -32,7 +32,8 @@ def test_it_opens_with_what_a_reader_must_know(source):
     opening, setup, *_ = cells_of(source)
     assert opening.source.startswith(f"# {source.name[:2]}. ")
     assert lint.STATED.search(opening.source)
-    assert re.search(r"[Mm]irrors\b", text_of(source))
+    mirrors = re.search(r"[Mm]irrors\b", text_of(source))
+    assert mirrors or follows_no_document(source)
     assert tags(setup) == {"setup"}
 
 
