@@ -8,7 +8,7 @@ WORDS = ["two", "cats", "sleep", "and", "a", "dog", "eats", "its", "food"]
 def draw_chunks(sheet, left, y, wide, gap, between, *, size=12):
     """Three chunks of three tokens, and the state between them."""
     chunk = 3 * wide + 2 * gap
-    last = None
+    last = before = None
     for i in range(3):
         x = left + i * (chunk + between)
         tokens = sheet.row_of_tokens(
@@ -32,6 +32,9 @@ def draw_chunks(sheet, left, y, wide, gap, between, *, size=12):
             )
             sheet.arrow((last.right[0] - 30, last.top[1]), state)
             sheet.arrow(state, (x + 30, pairs.top[1]))
+            if before is not None:
+                sheet.arrow(before, state)
+            before = state
         last = pairs
 
 

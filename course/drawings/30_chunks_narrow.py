@@ -6,7 +6,7 @@ from course.sheet import NARROW, Sheet
 
 wide = import_module("course.drawings.30_chunks")
 sheet = Sheet(400, NARROW)
-last = None
+last = before = None
 for i in range(3):
     y = 334 - 136 * i
     words = wide.WORDS[3 * i : 3 * i + 3]
@@ -17,4 +17,12 @@ for i in range(3):
         state = sheet.box(259, y + 75, "state", "memory", 70, 30, size=12)
         sheet.arrow(last.bottom, state.top)
         sheet.arrow(state.bottom, place.top)
+        if before is not None:
+            x = 340  # right of the pairs
+            sheet.arrow(
+                before.right,
+                state.right,
+                via=[(x + 6, before.centre[1]), (x + 6, state.centre[1])],
+            )
+        before = state
     last = place

@@ -363,7 +363,8 @@ class GatedLinearAttention(LinearAttention):
         α = sigmoid(x W_a + b_a)
         S ← α S,   S ← S + k vᵀ,   output of a head = Sᵀ q / √K
 
-    The gate is one number for each token and head, as in Mamba-2; in the
+    The gate is one number for each token and head, as in Mamba-2, whose
+    formula for it is another one and also scales what is written; in the
     paper with the name of gated linear attention it is one for each feature
     of the keys, which `recurrent_attention` computes. b_a begins at 4, and so
     α near 0.98.
