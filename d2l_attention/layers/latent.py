@@ -136,7 +136,7 @@ class LatentAttention(MultiHeadAttention):
     does. Query t of T stands at position t + S − T, as in `causal_mask`. The
     cache holds [c ; k], which is R + P numbers a token for all heads together.
     A call expands the keys of all heads; a step absorbs U^K and U^V, unless so
-    many tokens come at once that expanding takes less arithmetic.
+    many tokens come at once that expanding would take less with a long cache.
 
     Source: DeepSeek-AI (2024), arXiv:2405.04434, section 2.1; multi-head
     latent attention. Queries are not compressed; there they are, which saves
