@@ -12,8 +12,13 @@ UNREAD = " The last token of a generation was never read: leave it out."
 
 def is_signed(array):
     """Whether there are negative entries that are more than rounding."""
-    finite = np.ma.masked_invalid(array).compressed()
-    return bool(finite.size and finite.min() < -0.01 * np.abs(finite).max())
+    # fmin passes over NaN, and copies nothing of a large map.
+    if np.fmin.reduce(np.ma.getdata(array), axis=None, initial=0.0) >= 0:
+        return False
+    array = np.ma.filled(array, 0.0)
+    low = np.fmin.reduce(array, axis=None, initial=0.0)
+    high = np.fmax.reduce(array, axis=None, initial=0.0)
+    return bool(low < -0.01 * max(-low, high))
 
 
 def select_layers(paths, layers=None):

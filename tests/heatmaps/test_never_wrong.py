@@ -458,7 +458,7 @@ def test_rows_that_do_not_sum_to_one_say_so():
     assert plot_attention(weights[0]).get_title() == note
     assert plot_attention_grid(weights).get_suptitle() == note
     assert note in view_attention(weights).to_html().replace("\\u2013", "–")
-    for whole in (np.eye(3), np.array([[5.0, 1.0]]), np.array([[-1.0, 0.2]])):
+    for whole in (np.eye(3), np.array([[5.0, 1.0]])):
         assert plot_attention(whole).get_title() == ""
     plt.close("all")
     shares = np.array([[0.4, 0.6, 0.0], [1 / 9, 4 / 9, 4 / 9]])
@@ -817,8 +817,12 @@ def test_a_name_goes_before_a_pattern_and_no_map_is_no_fault():
     assert check_attention_masks({}, use_causal_mask=True) == []
 
 
-def test_weights_of_both_signs_are_no_shares_in_a_grid_either():
+def test_weights_of_both_signs_say_so_and_rounding_does_not():
     weights = np.array([[[0.7, -0.2], [0.4, 0.3]]])
+    note = "(signed; rows sum to 0.50 – 0.70)"
+    assert plot_attention(weights[0]).get_title() == note
+    assert plot_attention_grid(weights).get_suptitle() == note
+    weights = np.array([[[0.7, -1e-7], [0.4, 0.3]]])
     assert plot_attention_grid(weights).get_suptitle() == ""
     plt.close("all")
 
