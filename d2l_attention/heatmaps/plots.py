@@ -443,13 +443,14 @@ def colour_scale(cmap, vmin, vmax, *maps):
 
     A scale that begins at 0 would show negative weights as none.
     """
-    most = max(map(highest, maps))
-    if vmin is None and any(map(is_signed, maps)):
-        most = max(most, *(highest(-weights) for weights in maps))
-        most = most if vmax is None else vmax
-        return SIGNED_MAP if cmap is None else cmap, -most, most
-    vmin = 0.0 if vmin is None else vmin
-    return cmap, vmin, most if vmax is None else vmax
+    signed = vmin is None and any(map(is_signed, maps))
+    if vmax is None:
+        vmax = max(map(highest, maps))
+        if signed:
+            vmax = max(vmax, *(highest(-weights) for weights in maps))
+    if signed:
+        return SIGNED_MAP if cmap is None else cmap, -vmax, vmax
+    return cmap, 0.0 if vmin is None else vmin, vmax
 
 
 def _new_axes(shape, query_tokens, key_tokens):
