@@ -345,7 +345,7 @@ class DecayedAttention(LinearAttention):
         >>> import numpy as np
         >>> from d2l_attention import DecayedAttention
         >>> layer = DecayedAttention(num_heads=2, key_dim=3)
-        >>> decays = np.exp(layer.log_decay(np.ones((1, 1, 4))))
+        >>> decays = np.exp(np.array(layer.log_decay(np.ones((1, 1, 4)))))
         >>> print(decays.round(4))
         [[[0.9688 0.9844]]]
     """
@@ -384,7 +384,7 @@ class GatedLinearAttention(LinearAttention):
         >>> layer = GatedLinearAttention(num_heads=2, key_dim=3)
         >>> x = np.zeros((1, 1, 4))  # the bias alone
         >>> _ = layer(x)
-        >>> print(np.exp(layer.log_decay(x)).round(3))
+        >>> print(np.exp(np.array(layer.log_decay(x))).round(3))
         [[[0.982 0.982]]]
     """
 

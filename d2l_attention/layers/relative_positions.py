@@ -164,8 +164,8 @@ def rotate(x, frequencies, start=0, *, interleaved=False, magnitude=1.0):
         >>> import numpy as np
         >>> from d2l_attention import rotate
         >>> x = np.array([[[[1.0, 0.0]], [[1.0, 0.0]]]])  # two tokens
-        >>> np.array(rotate(x, [np.pi / 2])).round(3).tolist()[0][1]
-        [[0.0, 1.0]]
+        >>> np.array(rotate(x, [np.pi / 6])).round(3).tolist()[0][1]
+        [[0.866, 0.5]]
     """
     x = ops.convert_to_tensor(x)
     half = len(frequencies)
