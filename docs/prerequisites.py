@@ -100,7 +100,7 @@ def draw(graph):
         )
         sheet.axes.patches[-1].set(**graph.nodes[chapter])
     for start, end in sorted(nx.transitive_reduction(graph).edges):
-        *_, lane = PLACES[end] if PLACES[end][3:] else [None]
+        lane = PLACES[end][3] if len(PLACES[end]) > 3 else None
         lane = lane[start] if isinstance(lane, dict) else lane
         connect(sheet, boxes[start], boxes[end], lane)
     for patch in sheet.axes.patches:

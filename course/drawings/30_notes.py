@@ -12,14 +12,17 @@ WAYS = (  # heading, what is done, rows, numbers
 )
 
 
-def draw_way(sheet, x, y, number, *, size=13, cell=(44, 28)):
-    """One way: the table with its top at y, and words around it."""
+def draw_way(sheet, x, y, number, *, deepest=3, size=13, cell=(44, 28)):
+    """One way: the table with its top at y, and words around it.
+
+    `deepest` is the most rows of tables side by side, above the words.
+    """
     heading, does, rows, values = WAYS[number]
     low = y - cell[1] * len(rows)
     sheet.matrix(x, low, values, rows=rows, cell=cell, kind="memory", size=size)
     middle = x - 8
     sheet.label(middle, y + 20, heading, size=size + 1)
-    sheet.label(middle, y - 3 * cell[1] - 20, does, size=size)
+    sheet.label(middle, y - deepest * cell[1] - 20, does, size=size)
 
 
 sheet = Sheet(250)

@@ -688,8 +688,9 @@ class Run:
         """Name layers that a compiled function, or a step, may have run."""
         if self._num_steps:
             read = {path for path, _ in self.records}
-            for path in self._chosen - read - self._called:
-                if not isinstance(self._adapters[path], str):  # a guess
+            for path, adapter in self._adapters.items():
+                is_unseen = path in self._chosen - read - self._called
+                if is_unseen and not isinstance(adapter, str):  # a guess
                     self._skip(path, _REASONS["step"])
         if _hold_compiled(self._layers.values()):
             for path, adapter in self._adapters.items():

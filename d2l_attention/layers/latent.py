@@ -302,15 +302,13 @@ class LatentAttention(MultiHeadAttention):
             heads, weights = absorbed_latent_attention(
                 query, latent, key_kernel, value_kernel, *options
             )
-        elif value is None:
-            heads, weights = expanded_latent_attention(
-                query, latent, key_kernel, value_kernel, *options
-            )
         else:
+            if value is None:
+                value = key[..., : self.latent_dim]
             heads, weights = multi_head_attention(
                 query,
-                expand_keys(latent, key_kernel),
-                expand_values(value[:, :, 0], value_kernel),
+                expand_keys(latent, key_kernel),  # (B, S, H, K + P)
+                expand_values(value[:, :, 0], value_kernel),  # (B, S, H, V)
                 *options,
             )
         return self.join_heads(heads), weights  # (B, T, D), (B, H, T, S)

@@ -127,8 +127,12 @@ class GroupedQueryAttention(MultiHeadAttention):
             use_bias=use_bias,
             **kwargs,
         )
-        check_positive("num_kv_heads", num_kv_heads)
-        self.num_kv_heads = check_shared_heads(num_kv_heads, self.num_heads)
+        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                "`num_kv_heads` must divide `num_heads`. Received: "
+                f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
+            )
 
     def get_config(self):
         return {**super().get_config(), "num_kv_heads": self.num_kv_heads}
@@ -183,17 +187,6 @@ class MultiQueryAttention(MultiHeadAttention):
         self.num_kv_heads = 1
 
 
-def check_shared_heads(num_kv_heads, num_heads):
-    """The number G of heads of keys and values; None = one for each query."""
-    shared = check_positive("num_kv_heads", num_kv_heads, num_heads)
-    if num_heads % shared:
-        raise ValueError(
-            "`num_kv_heads` must divide `num_heads`. Received: "
-            f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
-        )
-    return shared
-
-
 def share_heads(layer, num_kv_heads):
     """Make a `GroupedQueryAttention` from a `MultiHeadAttention`.
 
@@ -205,14 +198,15 @@ def share_heads(layer, num_kv_heads):
     Source: Ainslie et al. (2023), arXiv:2305.13245, section 2.1.
 
     Args:
-        layer: Built `MultiHeadAttention`.
+        layer: Built `MultiHeadAttention` or `GroupedQueryAttention`.
         num_kv_heads: Positive int, G; divides the layer's `num_heads`.
 
     Returns:
         Built `GroupedQueryAttention`.
 
     Raises:
-        ValueError: If `layer` is not built, or G does not divide H.
+        ValueError: If `layer` is another subclass or not built, or G does not
+            divide H.
 
     Example:
         >>> import numpy as np
@@ -224,6 +218,12 @@ def share_heads(layer, num_kv_heads):
         >>> np.size(layer.key_layer.kernel), np.size(shared.key_layer.kernel)
         (96, 48)
     """
+    # Another subclass does more: it has positions, a window or sinks.
+    if type(layer) not in (MultiHeadAttention, GroupedQueryAttention):
+        raise ValueError(
+            "`layer` must be a MultiHeadAttention or GroupedQueryAttention, "
+            f"and none of its subclasses. Received: {type(layer).__name__}."
+        )
     if not layer.built:
         raise ValueError(
             "The layer must be built, or it has no weights to share. "

@@ -11,10 +11,8 @@ from d2l_attention.layers.base import drop
 from d2l_attention.layers.cache import attend_with_cache
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
-from d2l_attention.layers.multi_head import MultiHeadAttention
 from d2l_attention.layers.multi_query import (
-    check_shared_heads,
-    grouped_query_attention,
+    GroupedQueryAttention,
     grouped_scores,
     grouped_sum,
 )
@@ -378,7 +376,7 @@ def biased_attention(
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class RotaryAttention(MultiHeadAttention):
+class RotaryAttention(GroupedQueryAttention):
     """Multi-head attention whose queries and keys are rotated by position.
 
         head_h = softmax(R_t(x_t W_q,h) · R_s(y_s W_k,g) / √K) y W_v,g
@@ -412,8 +410,6 @@ class RotaryAttention(MultiHeadAttention):
         True
     """
 
-    equation = staticmethod(grouped_query_attention)
-
     def __init__(
         self,
         num_heads,
@@ -431,6 +427,7 @@ class RotaryAttention(MultiHeadAttention):
     ):
         super().__init__(
             num_heads,
+            num_heads if num_kv_heads is None else num_kv_heads,
             key_dim,
             value_dim=value_dim,
             output_dim=output_dim,
@@ -438,7 +435,6 @@ class RotaryAttention(MultiHeadAttention):
             use_bias=use_bias,
             **kwargs,
         )
-        self.num_kv_heads = check_shared_heads(num_kv_heads, self.num_heads)
         if frequencies is None:
             frequencies = rotary_frequencies(self.key_dim)
         self.frequencies = [float(x) for x in frequencies]
@@ -471,14 +467,13 @@ class RotaryAttention(MultiHeadAttention):
     def get_config(self):
         return {
             **super().get_config(),
-            "num_kv_heads": self.num_kv_heads,
             "frequencies": self.frequencies,
             "interleaved": self.interleaved,
             "magnitude": self.magnitude,
         }
 
 
-class BiasedAttention(MultiHeadAttention):
+class BiasedAttention(GroupedQueryAttention):
     """Heads whose scores have a bias, by the positions of query and key.
 
     `ALiBiAttention` and `T5Attention` say which. Query t of T stands at
@@ -501,6 +496,7 @@ class BiasedAttention(MultiHeadAttention):
     ):
         super().__init__(
             num_heads,
+            num_heads if num_kv_heads is None else num_kv_heads,
             key_dim,
             value_dim=value_dim,
             output_dim=output_dim,
@@ -508,7 +504,6 @@ class BiasedAttention(MultiHeadAttention):
             use_bias=use_bias,
             **kwargs,
         )
-        self.num_kv_heads = check_shared_heads(num_kv_heads, self.num_heads)
 
     def bias(self, query_positions, key_positions):
         """What is added to the scores, `(H, T, S)` or `(B, H, T, S)`."""
@@ -548,9 +543,6 @@ class BiasedAttention(MultiHeadAttention):
     def step(self, x, positions, cache, query_mask=None):
         start = positions[:, 0]
         return attend_with_cache(self, x, positions, cache, start=start)
-
-    def get_config(self):
-        return {**super().get_config(), "num_kv_heads": self.num_kv_heads}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

@@ -17,9 +17,12 @@ default, in attention too; our blocks have those with `use_bias=True`.
 """
 
 from d2l_attention._checks import as_array
-from d2l_attention.layers.context import ContextAttention
 from d2l_attention.layers.flash import FlashAttention
 from d2l_attention.layers.multi_head import MultiHeadAttention
+from d2l_attention.layers.multi_query import (
+    GroupedQueryAttention,
+    MultiQueryAttention,
+)
 import keras
 from keras import ops
 import numpy as np
@@ -351,14 +354,17 @@ _ATTENTION = {
     "keras.layers.MultiHeadAttention": keras.layers.MultiHeadAttention,
     "keras.layers.GroupQueryAttention": keras.layers.GroupQueryAttention,
     "MultiHeadAttention": MultiHeadAttention,
+    "GroupedQueryAttention": GroupedQueryAttention,
+    "MultiQueryAttention": MultiQueryAttention,
     "FlashAttention": FlashAttention,
 }
 
 
 def _check_attention(name, layer):
     """Refuse what is no attention layer, or does what others cannot do."""
-    known = isinstance(layer, tuple(_ATTENTION.values()))
-    if not known or isinstance(layer, ContextAttention):  # it has gates
+    # A subclass of ours does more: it rotates, has a window, a gate or sinks.
+    theirs = keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention
+    if not (isinstance(layer, theirs) or type(layer) in _ATTENTION.values()):
         raise ValueError(
             f"`{name}` must be one of {', '.join(_ATTENTION)}. Received: "
             f"{type(layer).__name__}."

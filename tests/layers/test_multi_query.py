@@ -13,6 +13,7 @@ from contract import (
     to_numpy,
 )
 from d2l_attention import (
+    ALiBiAttention,
     GroupedQueryAttention,
     MultiHeadAttention,
     MultiQueryAttention,
@@ -267,6 +268,14 @@ def test_shared_heads_are_means_of_their_group():
 def test_only_a_built_layer_can_share():
     with pytest.raises(ValueError, match="not built"):
         share_heads(MultiHeadAttention(6, 4), 2)
+
+
+def test_a_layer_that_does_more_cannot_share():
+    """Its bias would be lost, without a word."""
+    layer = ALiBiAttention(6, 4)
+    layer.build((None, None, 5))
+    with pytest.raises(ValueError, match="none of its subclasses.*ALiBi"):
+        share_heads(layer, 2)
 
 
 @pytest.mark.parametrize("groups", [0, 4, 12, 1.5])

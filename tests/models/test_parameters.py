@@ -4,18 +4,26 @@ PyTorch's outputs come from files, those of Keras and of flash layers from the
 layers themselves.
 """
 
+from functools import partial
 import json
 from pathlib import Path
 
 from contract import draw, needs_sliding_window, needs_use_gate, to_numpy
 from d2l_attention import (
+    ALiBiAttention,
     ContextAttention,
     FlashAttention,
     GroupedQueryAttention,
+    LatentAttention,
     MultiHeadAttention,
     MultiQueryAttention,
+    RotaryAttention,
+    SinkAttention,
+    StreamingAttention,
+    T5Attention,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
+    WindowAttention,
 )
 from d2l_attention.models.parameters import (
     copy_attention_layer,
@@ -335,9 +343,29 @@ def test_what_is_no_built_attention_layer_is_refused():
     words = r"call it first\. Received: 'multi_head_attention\w*', not built"
     check_not_copied(layer, KERAS(False), words)
     check_not_copied(layer, keras.layers.Dense(3), "`source` .*: Dense")
-    context = ContextAttention(**LARGE)  # its queries meet a context
-    words = "`layer` must be .*keras.layers.MultiHead.*: ContextAttention"
-    check_not_copied(context, build(KERAS(False)), words)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        ContextAttention,  # its queries meet a context
+        RotaryAttention,
+        ALiBiAttention,
+        T5Attention,
+        partial(WindowAttention, window=3),
+        SinkAttention,
+        partial(StreamingAttention, window=3),
+        partial(LatentAttention, latent_dim=5, rotary_dim=2),
+    ],
+)
+def test_what_does_more_than_plain_attention_is_refused(make):
+    """Its weights would fit, and what it does with them would be lost."""
+    sizes = LARGE | {"key_dim": 6}  # which can be rotated
+    layer = make(**sizes)
+    plain = build(keras.layers.MultiHeadAttention(**sizes, use_bias=False))
+    words = f"must be .*keras.layers.MultiHead.*: {type(layer).__name__}"
+    check_not_copied(layer, plain, f"`layer` {words}")
+    check_not_copied(plain, layer, f"`source` {words}")
 
 
 @pytest.mark.parametrize(
