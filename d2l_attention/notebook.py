@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import html
 import inspect
 import signal
+import sys
 import textwrap
 import threading
 import tracemalloc
@@ -40,6 +41,10 @@ def time_limit(seconds):
     except KeyboardInterrupt:
         if not expired.is_set():  # the reader's own
             raise
+        # A call of Keras that is cut off may stay open, and all calls after
+        # it would train or not as it did.
+        if "keras" in sys.modules:
+            sys.modules["keras"].utils.clear_session(free_memory=False)
         raise AssertionError(
             f"Your answer did not end within {seconds} seconds. Look for a "
             "loop that goes on when nothing changes any more, or whose "

@@ -13,6 +13,7 @@ from d2l_attention.notebook import (
     show_table,
     time_limit,
 )
+import keras
 from nbclient import NotebookClient
 import nbformat
 import numpy as np
@@ -48,6 +49,25 @@ def test_a_loop_without_an_end_is_ended_with_a_sentence(handler, request):
             run_for(5)
             raise RuntimeError("It was not interrupted.")
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_call_that_is_cut_off_leaves_no_mode_to_the_calls_after_it(
+    monkeypatch,
+):
+    """Keras lets a layer train if the call around it does."""
+    name = "_resolve_and_populate_arg"  # after it, a call is open
+    original = getattr(keras.Layer, name)
+
+    def resolve(*args):
+        original(*args)
+        run_for(5)
+
+    dropout, x = keras.layers.Dropout(0.5), np.ones((3, 20), "float32")
+    with monkeypatch.context() as patch, pytest.raises(AssertionError):
+        patch.setattr(keras.Layer, name, resolve)
+        with time_limit(0.2):
+            dropout(x, training=True)
+    np.testing.assert_array_equal(dropout(x), x)
 
 
 def test_what_ends_in_time_is_not_interrupted_later():
