@@ -39,6 +39,22 @@ needs_fewer_key_heads = _since_keras(
 CAN_COMPILE = keras.backend.backend() != "torch"
 
 
+def on_every_backend(cases, *names):
+    """A test's parameters, of which those named run on each backend.
+
+    The others differ in what no backend does in its own way.
+    """
+    assert {*names} <= {*cases}
+    return [
+        pytest.param(
+            case,
+            id=name,
+            marks=[pytest.mark.every_backend] if name in names else [],
+        )
+        for name, case in cases.items()
+    ]
+
+
 def to_numpy(x):
     return np.asarray(ops.convert_to_numpy(x))
 

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from contract import CAN_COMPILE, draw, gradients, input_gradients, to_numpy
+from contract import (
+    CAN_COMPILE,
+    draw,
+    gradients,
+    input_gradients,
+    on_every_backend,
+    to_numpy,
+)
 from d2l_attention import (
     AttentionBlock,
     BlockLanguageModel,
@@ -288,8 +295,9 @@ def test_the_rates_of_the_fixed_decay():
     np.testing.assert_allclose(rates, [[expected] * 2], rtol=1e-6)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(
+    "make", on_every_backend(LAYERS, "gated", "gated delta")
+)
 def test_padding_changes_no_state(make):
     """Before, between and after the tokens: as if it were not there."""
     layer, x = make(**SIZES), draw(1, 12, 7)
@@ -304,8 +312,9 @@ def test_padding_changes_no_state(make):
         assert_close([layer(x, **masks)], [found])
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(
+    "make", on_every_backend(LAYERS, "gated", "gated delta")
+)
 def test_token_by_token_equals_all_at_once(make):
     block = AttentionBlock(make(**SIZES), 7, 13)
     x = draw(2, 9, 7)
@@ -360,8 +369,9 @@ def test_a_model_returns_the_maps_of_blocks_that_form_weights():
     assert [*maps] == ["block_1/self_attention"]
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(
+    "make", on_every_backend(LAYERS, "gated", "gated delta")
+)
 def test_the_contract_as_far_as_it_applies(make, tmp_path):
     """Compiled, in half precision, from a file, of unknown length."""
     layer, x = make(**SIZES), draw(2, 11, 7)

@@ -5,6 +5,7 @@ from contract import (
     attention_inputs,
     check_layer,
     draw,
+    on_every_backend,
     to_numpy,
 )
 from d2l_attention import (
@@ -50,8 +51,9 @@ LAYERS = {
 }  # fmt: skip
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(
+    "make", on_every_backend(LAYERS, "grouped rotary", "T5")
+)
 def test_contract(make):
     check_layer(
         make, attention_inputs(), num_heads=6, output_dim=11, by_position=True
@@ -298,8 +300,9 @@ def test_keys_after_the_query_are_in_the_bucket_of_distance_0():
     assert to_numpy(found).tolist() == [[0, 0, 0], [1, 0, 0], [2, 1, 0]]
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(
+    "make", on_every_backend(LAYERS, "grouped rotary", "T5")
+)
 def test_token_by_token_equals_all_at_once(make):
     config = make().get_config() | {"output_dim": None}
     block = AttentionBlock(type(make()).from_config(config), 7, 13)

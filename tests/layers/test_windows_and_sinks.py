@@ -9,6 +9,7 @@ from contract import (
     draw,
     gradients,
     needs_sliding_window,
+    on_every_backend,
     to_numpy,
 )
 from d2l_attention import (
@@ -44,6 +45,7 @@ LAYERS = {
         window=3, num_sinks=2, num_kv_heads=2, **SIZES, **k
     ),
 }  # fmt: skip
+NAMES = {name: name for name in LAYERS}
 WITH_WINDOW = {k: make for k, make in LAYERS.items() if k != "streaming"}
 
 
@@ -51,8 +53,9 @@ def assert_close(found, expected, atol):
     np.testing.assert_allclose(to_numpy(found), to_numpy(expected), 0, atol)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", on_every_backend(NAMES, "sink and window", "streaming")
+)
 def test_contract(name, monkeypatch):
     if name != "streaming":  # rows sum to less than 1, or see no key
         monkeypatch.setattr(contract, "_check_weights", lambda *_: None)
@@ -283,8 +286,9 @@ def read(block, x, steps, max_length=19):
     return np.concatenate(outputs, axis=1)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make", WITH_WINDOW.values(), ids=WITH_WINDOW)
+@pytest.mark.parametrize(
+    "make", on_every_backend(WITH_WINDOW, "grouped window", "sink and window")
+)
 @pytest.mark.parametrize("steps", [[1] * 17, [9, 1, 3, 4], [17], [2, 12, 3]])
 def test_steps_of_any_size_equal_the_whole(make, steps):
     block, x = make_block(make), draw(2, 17, 7)
