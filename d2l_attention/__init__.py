@@ -32,6 +32,12 @@ from d2l_attention.layers.hard import (
     MovingBaseline,
     reinforce_loss,
 )
+from d2l_attention.layers.images import (
+    LearnedQueryAttention,
+    PatchEmbedding,
+    contrastive_loss,
+    patches,
+)
 from d2l_attention.layers.kernel_regression import (
     NWKernelRegression,
     nadaraya_watson,
@@ -112,9 +118,29 @@ from d2l_attention.layers.scoring import (
     ConcatAttention,
     DotProductAttention,
 )
+from d2l_attention.layers.selected_blocks import (
+    CompressedAttention,
+    IndexedAttention,
+    SelectedBlockAttention,
+    block_means,
+    block_scores,
+    expand_blocks,
+    index_scores,
+    select_blocks,
+    selected_block_attention,
+)
 from d2l_attention.layers.structured import (
     StructuredAttention,
     linear_chain_marginals,
+)
+from d2l_attention.layers.todays_block import (
+    SwiGLU,
+    TodaysAttention,
+    TodaysBlock,
+    attend_over_depth,
+    sigmoid_weights,
+    soft_cap,
+    sparsemax,
 )
 from d2l_attention.layers.windows_and_sinks import (
     SinkAttention,
@@ -126,9 +152,14 @@ from d2l_attention.layers.windows_and_sinks import (
 from d2l_attention.models.bahdanau import BahdanauSeq2Seq
 from d2l_attention.models.decoding import BeamDecoder, GreedyDecoder
 from d2l_attention.models.hierarchical import HierarchicalAttentionNetwork
+from d2l_attention.models.images import (
+    ContrastivePair,
+    VisionTransformer,
+)
 from d2l_attention.models.language_model import (
     BlockLanguageModel,
     LanguageModel,
+    TodaysLanguageModel,
 )
 from d2l_attention.models.pointer_network import (
     PointerNetwork,
@@ -154,9 +185,11 @@ __all__ = [
     "BilinearAttention",
     "BlockLanguageModel",
     "CausalBlock",
+    "CompressedAttention",
     "ConcatAttention",
     "ContextAttention",
     "ContextGate",
+    "ContrastivePair",
     "DecayedAttention",
     "DeltaAttention",
     "DotProductAttention",
@@ -173,9 +206,11 @@ __all__ = [
     "GroupedQueryAttention",
     "HardAttention",
     "HierarchicalAttentionNetwork",
+    "IndexedAttention",
     "LanguageModel",
     "LatentAttention",
     "LearnedPositionalEncoding",
+    "LearnedQueryAttention",
     "LinearAttention",
     "LinformerAttention",
     "LongformerAttention",
@@ -185,6 +220,7 @@ __all__ = [
     "NWKernelRegression",
     "PageLocalAttention",
     "PagedKVCache",
+    "PatchEmbedding",
     "PerformerAttention",
     "PointerNetwork",
     "PositionWiseFFN",
@@ -192,25 +228,37 @@ __all__ = [
     "RNNSearch",
     "ReformerAttention",
     "RotaryAttention",
+    "SelectedBlockAttention",
     "SinkAttention",
     "StreamingAttention",
     "StructuredAttention",
+    "SwiGLU",
     "T5Attention",
+    "TodaysAttention",
+    "TodaysBlock",
+    "TodaysLanguageModel",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderBlock",
     "TransformerEncoder",
     "TransformerEncoderBlock",
+    "VisionTransformer",
     "WindowAttention",
     "absorbed_latent_attention",
     "add_sinks",
     "alibi_bias",
     "alibi_slopes",
+    "attend_over_depth",
+    "block_means",
+    "block_scores",
     "causal_mask",
+    "contrastive_loss",
     "delta_attention",
+    "expand_blocks",
     "expanded_latent_attention",
     "flash_attention",
     "grouped_query_attention",
+    "index_scores",
     "linear_attention",
     "linear_attention_weights",
     "linear_chain_marginals",
@@ -222,13 +270,19 @@ __all__ = [
     "padding_mask",
     "page_local_attention",
     "paged_attention",
+    "patches",
     "performer_attention",
     "recurrent_attention",
     "reformer_attention",
     "reinforce_loss",
     "rotary_frequencies",
     "rotate",
+    "select_blocks",
+    "selected_block_attention",
+    "sigmoid_weights",
     "sink_attention",
     "sinusoidal_encoding",
+    "soft_cap",
+    "sparsemax",
     "window_mask",
 ]

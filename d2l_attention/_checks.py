@@ -120,7 +120,7 @@ def check_tensor(name, tensor, by_position):
 # Each mask of tokens, and whose tokens they are: the first that is given.
 _TOKENS_OF = {
     "query_mask": ("query",),
-    "mask": ("query",),
+    "mask": ("query", "x"),
     "context_mask": ("query",),
     "key_mask": ("key", "value", "query"),
     "value_mask": ("value", "key", "query"),

@@ -47,13 +47,16 @@ PLACES = {
     "28": ("Windows", 1, 12, 1.5),
     "29": ("Latent", 1, 8),
     "30": ("Linear", 2, 11, {"15": 1.5, "20": 2.5}),
+    "31": ("Sparsity", 2, 10, 1.5),
+    "32": ("Today", 2, 12, 1.5),
+    "33": ("Images", 0, 9, 0.5),
 }
 PARTS = {  # the last chapter of each, and its colour
     "08": ("From cues to the Transformer", "projection"),
     "14": ("Other ways to attend", "attention"),
     "24": ("Attention in large models", "memory"),
     "26": ("In practice", "feed_forward"),
-    "30": ("Since the documents", "norm"),
+    "33": ("Since the documents", "norm"),
 }
 WIDTH, HEIGHT, COLUMN, ROW, LINE = 76, 36, 88, 56, 26
 STYLE = """.boxes {stroke-linejoin: round}

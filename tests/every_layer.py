@@ -13,6 +13,13 @@ SELF_ATTENTION = {
     "AdditiveAttention": {"units": 3},
     "BilinearAttention": {},
     "ConcatAttention": {"units": 3},
+    "CompressedAttention": {
+        "num_heads": 2,
+        "key_dim": 4,
+        "block_size": 2,
+        "top": 2,
+        "window": 3,
+    },
     "DotProductAttention": {},
     "FlashAttention": {"num_heads": 2, "key_dim": 3},
     "GroupedQueryAttention": {
@@ -21,6 +28,13 @@ SELF_ATTENTION = {
         "key_dim": 3,
     },
     "HardAttention": {"seed": 0},
+    "IndexedAttention": {
+        "num_heads": 2,
+        "key_dim": 4,
+        "top": 2,
+        "index_heads": 2,
+        "index_dim": 3,
+    },
     "LatentAttention": {
         "num_heads": 2,
         "key_dim": 3,
@@ -43,10 +57,24 @@ SELF_ATTENTION = {
         "seed": 0,
     },
     "RotaryAttention": {"num_heads": 2, "key_dim": 4},
+    "SelectedBlockAttention": {
+        "num_heads": 2,
+        "key_dim": 4,
+        "block_size": 2,
+        "top": 2,
+    },
     "SinkAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
     "StreamingAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
     "StructuredAttention": {},
     "T5Attention": {"num_heads": 2, "key_dim": 3},
+    "TodaysAttention": {
+        "num_heads": 4,
+        "key_dim": 4,
+        "num_kv_heads": 2,
+        "window": 3,
+        "use_gate": True,
+        "soft_cap": 5.0,
+    },
     "WindowAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
 }  # with key and value too
 OWN_PATTERN = {
@@ -72,6 +100,7 @@ OWN_PATTERN = {
         "num_buckets": 2,
         "seed": 0,
     },
+    "TodaysBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7, "use_gate": True},
     "TransformerEncoder": {
         "dim": 4,
         "num_layers": 2,
@@ -95,25 +124,37 @@ CONTEXT = {"ContextAttention": {"num_heads": 2, "key_dim": 3}}
 POSITION_WISE = {
     "AttentionPooling": {"units": 3},
     "LearnedPositionalEncoding": {"max_length": 11},
+    "LearnedQueryAttention": {"num_queries": 3, "num_heads": 2, "key_dim": 3},
     "PositionWiseFFN": {"ffn_dim": 7},
     "PositionalEncoding": {"max_length": 11},
+    "SwiGLU": {"ffn_dim": 7},
 }
 GRAPHS = {
     "GATAttention": {"num_heads": 2, "key_dim": 3},
     "GATv2Attention": {"num_heads": 2, "key_dim": 3},
     "GraphDotProductAttention": {"num_heads": 2, "key_dim": 3},
 }  # exempt from masks: their edges say who sees whom
-OTHERS = {"AddNorm": {}, "ContextGate": {}, "MovingBaseline": {}}
+OTHERS = {
+    "AddNorm": {},
+    "ContextGate": {},
+    "MovingBaseline": {},
+    "PatchEmbedding": {"patch_size": 2, "dim": 5},
+}
 
 ALWAYS_CAUSAL = {
     "AttentionBlock",
     "CausalBlock",
+    "CompressedAttention",
     "DecayedAttention",
     "DeltaAttention",
     "GatedDeltaAttention",
     "GatedLinearAttention",
+    "IndexedAttention",
     "LinearAttention",
+    "SelectedBlockAttention",
     "SinkAttention",
+    "TodaysAttention",
+    "TodaysBlock",
     "WindowAttention",
 }  # no call of theirs sees a later token
 

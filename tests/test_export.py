@@ -48,6 +48,7 @@ def axes_of(name):
         "AddNorm": {"x": "BT4", "y": "BT4"},
         "ContextGate": {"x": "BT23", "context": "BT4"},
         "MovingBaseline": {"reward": "B"},
+        "PatchEmbedding": {"x": "B463"},
     }
     return others[name]
 

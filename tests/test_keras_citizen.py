@@ -36,6 +36,7 @@ SHAPES = {
     "ContextAttention": {"query_shape": (2, 5, 4), "context_shape": (2, 5, 3)},
     "ContextGate": {"x_shape": (2, 5, 2, 3), "context_shape": (2, 5, 4)},
     "MovingBaseline": {"reward_shape": (3,)},
+    "PatchEmbedding": {"x_shape": (2, 4, 6, 3)},
     **{name: {"x_shape": (5, 4)} for name in GRAPHS},
 }
 CROSS = {
@@ -68,7 +69,7 @@ def run_layer_test(name, shapes, **options):
 
 def test_every_public_layer_is_listed():
     assert {*public_layers()} == {*ARGUMENTS}
-    assert len(ARGUMENTS) == 47
+    assert len(ARGUMENTS) == 55
 
 
 @pytest.mark.every_backend
@@ -174,6 +175,10 @@ def test_clones_alone_and_takes_an_empty_batch(name):
     assert tuple(empty.shape) == (0, *model.output_shape[1:])
 
 
+# Whether they train, as dropout must.
+MUST_KNOW_TRAINING = "HardAttention", "IndexedAttention"
+
+
 @pytest.mark.every_backend
 @pytest.mark.skipif(
     keras.backend.backend() != "jax",
@@ -182,10 +187,10 @@ def test_clones_alone_and_takes_an_empty_batch(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *(x for x in SELF_ATTENTION if x != "HardAttention"),
+        *(x for x in SELF_ATTENTION if x not in MUST_KNOW_TRAINING),
         *OWN_PATTERN,
         "decoder",
-    ],  # hard attention must know whether it trains, as dropout must
+    ],
 )
 def test_trains_in_a_remat_scope(name):
     """Keras traces every argument of a rematerialized call."""
@@ -276,15 +281,18 @@ def test_lora_trains_a_projection_and_leaves_its_kernel():
 MODELS = {
     "BahdanauSeq2Seq": (11, 13, 6, 1),
     "BlockLanguageModel": (11, 4, [make("AttentionBlock")]),
+    "ContrastivePair": (keras.layers.Dense(3), keras.layers.Dense(5), 7),
     "FixedContextSeq2Seq": (11, 13, 6, 1),
     "HierarchicalAttentionNetwork": (11, 6, 5, 3),
     "LanguageModel": (11, 6, 1, 2),
     "PointerNetwork": (6,),
     "RNNSearch": (11, 13, 6, 1),
+    "TodaysLanguageModel": (11, 8, 1, 2, 7),
     "Transformer": (11, 13, 6, 1, 2),
+    "VisionTransformer": (3, 2, 6, 1, 2),
 }  # name → sizes
 OTHER_VALUES = {  # than the defaults of what is given by name
-    "activation": "gelu",
+    "activation": "tanh",
     "alignment_dim": 5,
     "block_size": 3,
     "decay": 0.5,
@@ -307,6 +315,7 @@ OTHER_VALUES = {  # than the defaults of what is given by name
     "output_dim": 7,
     "scale": 0.5,
     "seed": 3,
+    "soft_cap": 5.0,
     "units": 5,
     "value_dim": 5,
     "window": 3,
@@ -427,6 +436,8 @@ def test_what_stands_behind_the_sizes_is_given_by_name(name):
         *("rank", "window", "page_size", "chunk_size", "num_buckets"),
         *("num_features", "dim", "num_layers", "ffn_dim", "output_dim"),
         *("attention", "latent_dim", "rotary_dim", "num_sinks"),
+        *("num_queries", "patch_size"),
+        *("block_size", "top"),
     }
     for sizes in SIZES.values():
         if {*sizes} <= {*positional}:
@@ -440,7 +451,7 @@ def test_what_stands_behind_the_sizes_is_given_by_name(name):
         *ARGUMENTS,
         *("BahdanauSeq2Seq", "FixedContextSeq2Seq", "RNNSearch"),
         *("Transformer", "LanguageModel", "PointerNetwork"),
-        "BlockLanguageModel",
+        *("BlockLanguageModel", "ContrastivePair", "VisionTransformer"),
         "HierarchicalAttentionNetwork",
     ],
 )
@@ -482,6 +493,7 @@ INSTEAD = {  # of layers that form no weights: what gives them
         ),
         "linear_attention_weights of d2l_attention.layers.linear",
     ),
+    "CompressedAttention": "SelectedBlockAttention",
     "FlashAttention": "MultiHeadAttention",
     "LinformerAttention": "MultiHeadAttention",
     "LongformerAttention": "longformer_mask of d2l_attention.layers.longformer",
@@ -644,6 +656,9 @@ def test_a_mask_in_the_place_of_a_value_is_refused(name):
                 make(name)(x, tensor)
 
 
+POOLING = "AttentionPooling", "LearnedQueryAttention"
+
+
 def masks_of_tokens(name):
     """The masks (B, T) or (B, S) that a layer takes by name."""
     names = inspect.signature(public_layers()[name].call).parameters
@@ -662,7 +677,7 @@ def call_with(name, **named):
     return make(name)(x, **inputs, **named)
 
 
-@pytest.mark.parametrize("name", [*ONE_OR_TWO, "AttentionPooling"])
+@pytest.mark.parametrize("name", [*ONE_OR_TWO, *POOLING])
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 4), (2, 3), (3, 3, 1)])
 def test_a_mask_that_is_not_one_of_tokens_is_refused(name, shape):
     """Whatever it would broadcast to, and before the shapes are known."""
@@ -676,7 +691,7 @@ def test_a_mask_that_is_not_one_of_tokens_is_refused(name, shape):
             assert "(3, 3)" in message
 
 
-@pytest.mark.parametrize("name", [*ONE_OR_TWO, "AttentionPooling"])
+@pytest.mark.parametrize("name", [*ONE_OR_TWO, *POOLING])
 def test_a_mask_of_integers_is_refused_where_it_is_not_needed_too(name):
     for mask in masks_of_tokens(name):
         wrong = np.ones((3, 3), "int32")

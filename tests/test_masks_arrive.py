@@ -115,7 +115,8 @@ def moved(model):
         values[0] = vector
         table.assign(values.astype("float32"))
         output = to_numpy(model(IDS))
-        outputs.append(output[REAL] if output.ndim == 3 else output)
+        of_tokens = output.shape[:2] == REAL.shape  # and not pooled
+        outputs.append(output[REAL] if of_tokens else output)
     first, second = outputs
     assert np.isfinite(first).all()
     assert np.abs(first).max() > 0

@@ -16,6 +16,7 @@ from d2l_attention.datasets.long_range import (
     draw_retrieval,
 )
 from d2l_attention.datasets.pairs import load_pairs, load_translation
+from d2l_attention.datasets.shapes import Shapes, draw_shapes
 from d2l_attention.datasets.vocabularies import (
     END,
     START,
@@ -34,9 +35,11 @@ __all__ = [
     "LIST_OPS_TOKENS",
     "START",
     "DataError",
+    "Shapes",
     "SubwordVectorizer",
     "draw_list_ops",
     "draw_retrieval",
+    "draw_shapes",
     "ids_to_text",
     "learn_subwords",
     "load_alignments",

@@ -110,13 +110,15 @@ class AddNorm(keras.Layer):
         [[-1.0, 1.0]]
     """
 
+    norm_class = keras.layers.LayerNormalization
+
     def __init__(self, *, dropout=0.0, epsilon=1e-5, **kwargs):
         super().__init__(**kwargs)
         self.dropout = check_rate("dropout", dropout)
         self.epsilon = epsilon
         policy = {"dtype": self.dtype_policy}
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
-        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, **policy)
+        self.norm = self.norm_class(epsilon=epsilon, **policy)
         self.supports_masking = True
 
     def build(self, x_shape, y_shape=None):
@@ -149,6 +151,8 @@ class ResidualBlock(QueryLayer):
     A subclass says in `make_attention` what attends.
     """
 
+    add_norm_class = AddNorm
+
     def __init__(
         self,
         dim,
@@ -173,17 +177,20 @@ class ResidualBlock(QueryLayer):
 
     def add_sublayers(self):
         self.self_attention = self.make_attention("self_attention")
-        self.ffn = PositionWiseFFN(
+        self.ffn = self.make_ffn()
+        self.self_attention_norm = self.make_add_norm("self_attention_norm")
+        self.ffn_norm = self.make_add_norm("ffn_norm")
+
+    def make_ffn(self):
+        return PositionWiseFFN(
             self.ffn_dim,
             self.dim,
             activation=self.activation,
             dtype=self.dtype_policy,
         )
-        self.self_attention_norm = self.make_add_norm("self_attention_norm")
-        self.ffn_norm = self.make_add_norm("ffn_norm")
 
     def make_add_norm(self, name):
-        return AddNorm(
+        return self.add_norm_class(
             dropout=self.dropout,
             epsilon=self.epsilon,
             dtype=self.dtype_policy,

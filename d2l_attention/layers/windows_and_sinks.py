@@ -51,7 +51,13 @@ def sink_attention(query, key, value, sinks, mask=None, dropout=None):
         >>> np.array(weights)[0, 0].round(3).tolist()  # half of 1/3 each
         [[0.167, 0.167, 0.167]]
     """
-    scores = grouped_scores(query, key)  # (B, H, T, S)
+    weights = sink_softmax(grouped_scores(query, key), sinks, mask)
+    dropped = weights if dropout is None else dropout(weights)
+    return grouped_sum(dropped, value), weights
+
+
+def sink_softmax(scores, sinks, mask=None):
+    """The weights of `sink_attention`, of scores `(B, H, T, S)`."""
     wide = keras.backend.result_type(scores.dtype, "float32")
     dtype, scores = scores.dtype, ops.cast(scores, wide)
     if mask is not None:
@@ -60,9 +66,7 @@ def sink_attention(query, key, value, sinks, mask=None, dropout=None):
     sinks = ops.cast(sinks, wide)[:, None, None]  # (H, 1, 1)
     sinks = sinks + ops.zeros_like(scores[..., :1])  # (B, H, T, 1)
     weights = masked_softmax(ops.concatenate([scores, sinks], axis=-1))
-    weights = ops.cast(weights[..., :-1], dtype)
-    dropped = weights if dropout is None else dropout(weights)
-    return grouped_sum(dropped, value), weights
+    return ops.cast(weights[..., :-1], dtype)
 
 
 def add_sinks(output, log_sum_exp, sinks):

@@ -4,6 +4,7 @@ from d2l_attention._checks import check_positive, check_rate, check_room
 from d2l_attention.layers.base import drop
 from d2l_attention.layers.blocks import CausalBlock
 from d2l_attention.layers.positional_encoding import PositionalEncoding
+from d2l_attention.layers.todays_block import TodaysBlock
 import keras
 from keras import ops
 
@@ -41,12 +42,17 @@ class _LanguageModel(keras.Model):
         for block in self.blocks:
             if not block.built:  # a block of a file is, and a given one may be
                 block.build(shape)
-        self.output_layer.build(shape)
+        if self.output_layer is not None:
+            self.output_layer.build(shape)
 
     def embed(self, ids, start=0):
         if not self.built:
             self.build((None, None))
         return self.embedding(ids) * self.dim**0.5
+
+    def logits(self, x):
+        """Logits `(B, T, vocab_size)` from what the last block wrote."""
+        return self.output_layer(x)
 
     def call(self, ids, training=None, return_attention_scores=False):
         if len(ids.shape) != 2:
@@ -66,7 +72,7 @@ class _LanguageModel(keras.Model):
             )
             if asked:
                 x, maps[f"block_{i}/self_attention"] = x
-        logits = self.output_layer(x)
+        logits = self.logits(x)
         return (logits, maps) if return_attention_scores else logits
 
     def start(self, source, caches=None):
@@ -93,7 +99,7 @@ class _LanguageModel(keras.Model):
     def step(self, token, state):
         """One token `(B,)` further: `(logits (B, vocab_size), state)`."""
         x, state = self._read(token[:, None], state, 1)
-        return self.output_layer(x)[:, 0], state
+        return self.logits(x)[:, 0], state
 
     def _read(self, ids, state, num_tokens, query_mask=None):
         """The blocks' output for ids `(B, T)` from `position` on."""
@@ -275,3 +281,134 @@ class BlockLanguageModel(_LanguageModel):
     def from_config(cls, config):
         load = keras.saving.deserialize_keras_object
         return cls(**{**config, "blocks": [load(x) for x in config["blocks"]]})
+
+
+@keras.saving.register_keras_serializable("d2l_attention")
+class TodaysLanguageModel(_LanguageModel):
+    """A language model as those of 2026 are built, but for its size.
+
+        x = E[ids]
+        logits = rms(block_L(… block_1(x))) W
+
+    Each block is a `TodaysBlock`. Positions are in its rotation alone, so
+    nothing is added to the embedding.
+
+    Args:
+        vocab_size, dim, num_layers, num_heads: As in `LanguageModel`.
+        ffn_dim: Positive int, width of the `SwiGLU` nets.
+        num_kv_heads, key_dim, frequencies, window: As in `TodaysBlock`.
+        use_sinks, use_gate, soft_cap: As there, the same in each block.
+        tie_embeddings: Whether W is Eᵀ, and no kernel of its own.
+        epsilon: Float, added to the mean squares.
+        dropout, max_length: As in `LanguageModel`.
+
+    Call arguments, returns and decoding are those of `LanguageModel`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TodaysLanguageModel
+        >>> model = TodaysLanguageModel(7, 8, 1, num_heads=2, ffn_dim=16)
+        >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
+        >>> logits, state = model.step(np.array([6]), state)
+        >>> whole = model(np.array([[3, 5, 6]]))
+        >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
+        True
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        dim,
+        num_layers,
+        num_heads,
+        ffn_dim,
+        *,
+        num_kv_heads=None,
+        key_dim=None,
+        frequencies=None,
+        window=None,
+        use_sinks=False,
+        use_gate=False,
+        soft_cap=None,
+        tie_embeddings=False,
+        epsilon=1e-6,
+        dropout=0.0,
+        max_length=256,
+        **kwargs,
+    ):
+        super().__init__(
+            vocab_size, dim, dropout=dropout, max_length=max_length, **kwargs
+        )
+        self.num_layers = check_positive("num_layers", num_layers)
+        self.tie_embeddings = tie_embeddings
+        policy = {"dtype": self.dtype_policy}
+        self.stack(
+            TodaysBlock(
+                dim,
+                num_heads,
+                ffn_dim,
+                num_kv_heads=num_kv_heads,
+                key_dim=key_dim,
+                frequencies=frequencies,
+                window=window,
+                use_sinks=use_sinks,
+                use_gate=use_gate,
+                soft_cap=soft_cap,
+                dropout=dropout,
+                epsilon=epsilon,
+                name=f"block_{i}",
+                **policy,
+            )
+            for i in range(num_layers)
+        )
+        self.final_norm = keras.layers.RMSNormalization(
+            epsilon=epsilon, name="final_norm", **policy
+        )
+        self.final_norm.supports_masking = True  # Keras's does not say so
+
+    def stack(self, blocks):
+        self.blocks = list(blocks)
+        self.output_layer = None
+        if not self.tie_embeddings:
+            self.output_layer = keras.layers.Dense(
+                self.vocab_size,
+                use_bias=False,
+                dtype=self.dtype_policy.variable_dtype,
+            )
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.final_norm.build((None, None, self.dim))
+
+    def embed(self, ids, start=0):
+        if not self.built:
+            self.build((None, None))
+        return self.embedding(ids)
+
+    def logits(self, x):
+        x = self.final_norm(x)
+        if self.output_layer is not None:
+            return self.output_layer(x)
+        kernel = ops.convert_to_tensor(self.embedding.embeddings)
+        return ops.matmul(ops.cast(x, kernel.dtype), ops.transpose(kernel))
+
+    def get_config(self):
+        block = self.blocks[0].get_config()
+        names = (
+            "num_heads",
+            "ffn_dim",
+            "num_kv_heads",
+            "key_dim",
+            "frequencies",
+            "window",
+            "use_sinks",
+            "use_gate",
+            "soft_cap",
+            "epsilon",
+        )
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "tie_embeddings": self.tie_embeddings,
+            **{name: block[name] for name in names},
+        }

@@ -2,7 +2,8 @@
 
 `copy_encoder_layer` and `copy_decoder_layer` read PyTorch's Transformer
 layers, `copy_attention_layer` goes from Keras's attention to ours and back,
-and `copy_with_dense_attention` makes of a model with flash layers one whose
+`copy_language_model` to a Qwen3 of keras-hub and back, and
+`copy_with_dense_attention` makes of a model with flash layers one whose
 attention weights can be seen.
 
 PyTorch keeps a kernel as (out, in), Keras as (in, out), so each kernel is
@@ -23,6 +24,8 @@ from d2l_attention.layers.multi_query import (
     GroupedQueryAttention,
     MultiQueryAttention,
 )
+from d2l_attention.layers.relative_positions import rotary_frequencies
+from d2l_attention.models.language_model import TodaysLanguageModel
 import keras
 from keras import ops
 import numpy as np
@@ -162,6 +165,86 @@ def copy_attention_layer(layer, source):
         _features(layer)
     for new, old in zip(layer.weights, source.weights, strict=True):
         new.assign(ops.reshape(old, new.shape))
+
+
+def copy_language_model(model, source):
+    """Copy the parameters of a language model of today into another.
+
+        Qwen3Backbone of keras-hub             TodaysLanguageModel
+        token_embedding/embeddings             embedding
+        token_embedding/reverse_embeddings     output_layer, if it is not tied
+        transformer_layer_i/…                  blocks[i]
+          self_attention/query, key, value     self_attention: W_q, W_k, W_v
+          self_attention/*_dense_layernorm     query_norm, key_norm
+          self_attention/attention_output      W_o
+          self_attention_layernorm             self_attention_norm
+          feedforward_gate_dense               ffn.gate, W₁
+          feedforward_intermediate_dense       ffn.hidden, W₂
+          feedforward_output_dense             ffn.output_layer, W₃
+          feedforward_layernorm                ffn_norm
+        sequence_output_layernorm              final_norm
+
+    Parameters go either way, and between two of a kind. They change only once
+    all sizes are known to fit. A `TodaysLanguageModel` with a window, sinks, a
+    gate or a cap computes what a Qwen3 does not, so it is refused, as is a
+    Qwen3 whose window is shorter than our `max_length`.
+
+    With equal parameters both compute the same. A backbone returns no logits:
+    those are `backbone.token_embedding(output, reverse=True)`. In its QK-norm
+    keras-hub 0.32 adds 1e-5 to the mean square, whatever its
+    `layer_norm_epsilon` is, which shows where queries and keys are small.
+
+    Args:
+        model: `TodaysLanguageModel` or `keras_hub.models.Qwen3Backbone`.
+        source: One of them, built.
+
+    Raises:
+        ValueError: If one of them is neither, `source` is not built, or the
+            sizes or what the models compute differ.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import TodaysLanguageModel
+        >>> from d2l_attention.models.parameters import copy_language_model
+        >>> source, model = (
+        ...     TodaysLanguageModel(7, 8, 1, 2, 16) for _ in range(2)
+        ... )
+        >>> ids = np.array([[3, 5, 6]])
+        >>> expected = source(ids)
+        >>> copy_language_model(model, source)
+        >>> bool(np.allclose(model(ids), expected, atol=1e-6))
+        True
+    """
+    for name, each in {"model": model, "source": source}.items():
+        if not _is_qwen3(each) and type(each) is not TodaysLanguageModel:
+            raise ValueError(
+                f"`{name}` must be a TodaysLanguageModel, or a Qwen3Backbone "
+                f"of keras-hub. Received: {type(each).__name__}."
+            )
+    if not source.built:
+        raise ValueError(
+            "`source` must be built, or it has no weights to copy: call it "
+            f"first. Received: {source.name!r}, not built."
+        )
+    received, wanted = _language_model(model), _language_model(source)
+    longest = max(_longest(model), _longest(source))
+    for each in (received, wanted):
+        if each["window"] is not None and each["window"] >= longest:
+            each["window"] = None  # it hides nothing
+    if differing := [
+        f"{name} {received[name]}, wanted {value}"
+        for name, value in wanted.items()
+        if received[name] != value
+    ]:
+        raise ValueError(
+            "The two models must have the same sizes and compute the same. "
+            f"Received: {'; '.join(differing)}."
+        )
+    if not model.built:
+        model.build((None, None))
+    new, old = _places(model), _places(source)
+    for name, variable in new.items():
+        variable.assign(ops.reshape(old[name], variable.shape))
 
 
 def copy_with_dense_attention(model):
@@ -438,6 +521,93 @@ def _check_sizes(received, wanted):
             "The sizes of `layer` differ from those of `source`. Make it with "
             f"those that are wanted. Received: {'; '.join(differ)}."
         )
+
+
+# What `copy_language_model` needs. The package does not import keras-hub.
+
+
+def _is_qwen3(model):
+    return any(x.__name__ == "Qwen3Backbone" for x in type(model).__mro__)
+
+
+def _longest(model):
+    return 0 if _is_qwen3(model) else model.max_length
+
+
+def _language_model(model):
+    """What must be the same in both models, by the names that ours has."""
+    config = model.get_config()
+    if not _is_qwen3(model):
+        attention = model.blocks[0].self_attention
+        for name in ("name", "trainable", "dtype", "dropout", "max_length"):
+            config.pop(name, None)
+        frequencies, epsilon = config["frequencies"], config["epsilon"]
+        return {
+            **config,
+            "key_dim": attention.key_dim,
+            "num_kv_heads": attention.num_kv_heads,
+            "frequencies": _rounded(frequencies),
+            "epsilon": float(epsilon),
+        }
+    frequencies = rotary_frequencies(
+        config["head_dim"], config["rope_max_wavelength"]
+    )
+    return {
+        "vocab_size": config["vocabulary_size"],
+        "dim": config["hidden_dim"],
+        "num_layers": config["num_layers"],
+        "num_heads": config["num_query_heads"],
+        "num_kv_heads": config["num_key_value_heads"],
+        "key_dim": config["head_dim"],
+        "ffn_dim": config["intermediate_dim"],
+        "frequencies": _rounded(frequencies / config["rope_scaling_factor"]),
+        "window": config["sliding_window_size"],
+        "use_sinks": False,
+        "use_gate": False,
+        "soft_cap": None,
+        "tie_embeddings": config["tie_word_embeddings"],
+        "epsilon": float(config["layer_norm_epsilon"]),
+    }
+
+
+def _rounded(frequencies):
+    return [float(f"{x:.6g}") for x in frequencies]
+
+
+def _places(model):
+    """Dict of the names that keras-hub has to a model's variables."""
+    if _is_qwen3(model):
+        return {x.path: x for x in model.weights}
+    places = {
+        "token_embedding/embeddings": model.embedding.embeddings,
+        "sequence_output_layernorm/scale": model.final_norm.scale,
+    }
+    if model.output_layer is not None:
+        kernel = model.output_layer.kernel
+        places["token_embedding/reverse_embeddings"] = kernel
+    for i, block in enumerate(model.blocks):
+        attention, ffn = block.self_attention, block.ffn
+        norms = {
+            "self_attention/query_dense_layernorm": attention.query_norm,
+            "self_attention/key_dense_layernorm": attention.key_norm,
+            "self_attention_layernorm": block.self_attention_norm.norm,
+            "feedforward_layernorm": block.ffn_norm.norm,
+        }
+        dense = {
+            "self_attention/query": attention.query_layer,
+            "self_attention/key": attention.key_layer,
+            "self_attention/value": attention.value_layer,
+            "self_attention/attention_output": attention.output_layer,
+            "feedforward_gate_dense": ffn.gate,
+            "feedforward_intermediate_dense": ffn.hidden,
+            "feedforward_output_dense": ffn.output_layer,
+        }
+        start = f"transformer_layer_{i}"
+        for name, layer in norms.items():
+            places[f"{start}/{name}/scale"] = layer.scale
+        for name, layer in dense.items():
+            places[f"{start}/{name}/kernel"] = layer.kernel
+    return places
 
 
 # What `copy_with_dense_attention` needs.
