@@ -140,9 +140,9 @@ def sparsemax_row(scores, mask):
     seen = np.sort(scores[mask])[::-1]
     if len(seen) == 0:
         return weights
-    j = min(2, len(seen))
-    while j > 1 and 1 + j * seen[j - 1] <= seen[:j].sum():
-        j -= 1
+    j = 1
+    if len(seen) > 1 and 1 + 2 * seen[1] > seen[:2].sum():
+        j = 2
     if len(seen) == 5 and np.ptp(seen) == 0:
         j = 5
     tau = (seen[:j].sum() - 1) / j

@@ -1,5 +1,7 @@
 """Pictures of circles, squares and triangles, drawn here, with captions."""
 
+import math
+from numbers import Integral, Real
 from typing import NamedTuple
 
 from d2l_attention._checks import check_positive
@@ -41,7 +43,8 @@ def draw_shapes(num_examples, seed=0, size=24, noise=0.1):
         num_examples: Positive int, number N of pictures.
         seed: Int, seed of the draws.
         size: Int, pixels on a side, a multiple of 8 of at least 24.
-        noise: Float, standard deviation of the noise in a pixel's brightness.
+        noise: Float of at least 0, standard deviation of the noise in a
+            pixel's brightness.
 
     Returns:
         A `Shapes`: images, captions, kinds, colours, counts, and where the
@@ -57,10 +60,15 @@ def draw_shapes(num_examples, seed=0, size=24, noise=0.1):
         (['one blue triangle', 'one green square'], (2, 24, 24, 3))
     """
     check_positive("num_examples", num_examples)
-    if size < 3 * CELL or size % CELL:
+    if not isinstance(size, Integral) or size < 3 * CELL or size % CELL:
         raise ValueError(
-            f"`size` must be a multiple of {CELL}, at least {3 * CELL}. "
-            f"Received: size={size}."
+            f"`size` must be an int, a multiple of {CELL}, at least {3 * CELL}."
+            f" Received: size={size!r}."
+        )
+    if not isinstance(noise, Real) or not 0 <= noise < math.inf:
+        raise ValueError(
+            "`noise` must be a finite number of at least 0. Received: "
+            f"noise={noise!r}."
         )
     rng = np.random.default_rng(seed)
     kinds = rng.integers(len(KINDS), size=num_examples)

@@ -4,7 +4,7 @@ A picture is cut into patches, and each patch is a token. A few learned
 queries read any number of tokens. Two encoders learn from pairs alone.
 """
 
-from d2l_attention._checks import check_positive, check_rate
+from d2l_attention._checks import check_positive, check_rate, differ
 from d2l_attention.layers.base import drop, output_spec
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import merge_masks
@@ -25,6 +25,9 @@ def patches(images, size):
     Patches stand row by row from the top left, and so do the pixels of one;
     the channels of a pixel stand side by side. A dense layer on them is a
     convolution whose stride is its size, with the same kernel.
+
+    A height or width that only the graph knows is checked as it runs, by the
+    backend's reshape.
 
     Source: Dosovitskiy et al. (2021), arXiv:2010.11929, section 3.1.
 
@@ -50,9 +53,12 @@ def patches(images, size):
     check_grid(images.shape, size)
     batch, height, width, channels = ops.shape(images)
     rows, columns = height // size, width // size
-    pixels = reshape(images, (batch, rows, size, columns, size, channels))
+    is_known = isinstance(rows, int) and isinstance(columns, int)
+    # With −1, a size that does not divide would mix pictures of a batch.
+    cut = reshape if is_known else ops.reshape
+    pixels = cut(images, (batch, rows, size, columns, size, channels))
     pixels = ops.transpose(pixels, (0, 1, 3, 2, 4, 5))
-    return reshape(pixels, (batch, rows * columns, size * size * channels))
+    return cut(pixels, (batch, rows * columns, size * size * channels))
 
 
 def check_grid(shape, size):
@@ -146,7 +152,8 @@ class LearnedQueryAttention(HeadProjections):
         output = [head_1; …; head_H] W_o
 
     The queries I `(T, D)` are parameters, the same for every input. The order
-    of the tokens changes nothing, nor does having each of them twice.
+    of the tokens changes nothing, nor does having each of them twice. Padding
+    is read by none, but has to be finite, since 0 · NaN is NaN.
 
     Source: Lee et al. (2019), arXiv:1810.00825, section 3.2 (pooling by
     multi-head attention); Jaegle et al. (2021), arXiv:2103.03206, section 3.1
@@ -290,7 +297,7 @@ def contrastive_loss(images, texts, scale):
         Float tensor `()`: ln B if all pairs are alike.
 
     Raises:
-        ValueError: If the shapes differ.
+        ValueError: If the shapes differ, or are not `(B, D)`.
 
     Example:
         >>> import numpy as np
@@ -301,13 +308,16 @@ def contrastive_loss(images, texts, scale):
         >>> print(np.array(contrastive_loss(apart, apart, 1.0)).round(3))
         1.274
     """
-    if len(images.shape) != 2 or tuple(images.shape) != tuple(texts.shape):
+    images, texts = (ops.convert_to_tensor(x) for x in (images, texts))
+    shapes = tuple(images.shape), tuple(texts.shape)
+    if [*map(len, shapes)] != [2, 2] or any(map(differ, *shapes)):
         raise ValueError(
             "There must be one text for each picture, both (B, D). Received: "
-            f"images {tuple(images.shape)}, texts {tuple(texts.shape)}."
+            f"images {shapes[0]}, texts {shapes[1]}."
         )
     images, texts = unit(images), unit(texts)
-    z = scale * ops.matmul(images, ops.transpose(texts))  # (B, B)
+    z = ops.matmul(images, ops.transpose(texts))  # (B, B)
+    z = ops.cast(scale, z.dtype) * z
     right = ops.diagonal(z)
     rows = ops.mean(ops.logsumexp(z, axis=1) - right)
     columns = ops.mean(ops.logsumexp(z, axis=0) - right)

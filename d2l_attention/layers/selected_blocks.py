@@ -47,7 +47,7 @@ def block_means(key, block_size, mask=None):
 
     Returns:
         Float tensor `(B, N, G, K)`, N = ⌈S / `block_size`⌉; zeros for a block
-        without a key.
+        without a key. The sums are of float32 at least.
 
     Example:
         >>> import numpy as np
@@ -56,14 +56,17 @@ def block_means(key, block_size, mask=None):
         >>> np.array(block_means(key, block_size=2)).ravel().tolist()
         [2.0, 5.5, 8.0]
     """
+    check_positive("block_size", block_size)
     key = ops.convert_to_tensor(key)
+    dtype = key.dtype
+    key = ops.cast(key, keras.backend.result_type(dtype, "float32"))
     if mask is None:
         mask = ops.ones_like(key[:1, :, 0, 0], dtype="bool")
     counts = ops.cast(split_into_chunks(mask, block_size), key.dtype)
     key = split_into_chunks(key, block_size)  # (B, N, b, G, K)
     sums = ops.sum(key * ops.expand_dims(counts, (3, 4)), axis=2)
     counts = ops.maximum(ops.sum(counts, axis=2), 1)  # (B, N)
-    return sums / ops.expand_dims(counts, (2, 3))
+    return ops.cast(sums / ops.expand_dims(counts, (2, 3)), dtype)
 
 
 def block_scores(query, key, block_size, mask=None):
@@ -155,12 +158,16 @@ def select_blocks(scores, top, block_size, positions=None, num_groups=None):
         top: Positive int, blocks of a query, the own one included.
         block_size: Positive int.
         positions: Int tensor `(T,)` or `(B, T)`, where the queries stand;
-            None = 0 … T − 1.
+            None = 0 … T − 1, which is right where T = S.
         num_groups: Positive int, G, which divides H. The H/G heads of a group
             choose together, by the sum of their scores. None = H.
 
     Returns:
         Bool tensor `(B, H, T, N)`.
+
+    Raises:
+        ValueError: If a size is not positive, or `num_groups` does not divide
+            the heads.
 
     Example:
         >>> import numpy as np
@@ -170,7 +177,15 @@ def select_blocks(scores, top, block_size, positions=None, num_groups=None):
         >>> np.array(chosen).astype(int).ravel().tolist()  # 40 is in block 2
         [0, 1, 1, 0]
     """
+    check_positive("top", top)
+    check_positive("block_size", block_size)
+    scores = ops.convert_to_tensor(scores)
     _, h, t, n = ops.shape(scores)
+    if num_groups is not None and h % check_positive("num_groups", num_groups):
+        raise ValueError(
+            f"`num_groups` must divide the heads. Received: num_groups="
+            f"{num_groups}, scores {tuple(scores.shape)}."
+        )
     scores = _sum_groups(scores, num_groups)
     if positions is None:
         positions = ops.arange(t, dtype="int32")
@@ -211,15 +226,16 @@ def selected_block_attention(
 ):
     """Attention that reads the keys and values of the chosen blocks alone.
 
-    It equals `grouped_query_attention` under the mask of `expand_blocks`.
-    For each query `top` blocks are copied side by side, which pays where there
-    are few queries, as in decoding.
+    It equals `grouped_query_attention` under the mask of `expand_blocks`, up
+    to rounding. For each query `top` blocks are copied side by side, so it is
+    for few queries, as in decoding.
 
     Args:
         query: Float tensor `(B, T, H, K)`.
         key, value: Float tensors `(B, S, G, K)` and `(B, S, G, V)`.
-        selected: Bool tensor `(B, G, T, N)`: the heads of a group share their
-            blocks. `(B, 1, T, N)` is one choice for all.
+        selected: Bool tensor `(B, H, T, N)`, as of `select_blocks` with G as
+            `num_groups`: the heads of a group share their blocks, and the
+            first one's count. `(B, 1, T, N)` is one choice for all.
         block_size: Positive int.
         top: Positive int, at least as many blocks as a query has chosen.
         mask: Bool tensor `(T, S)`, `(B, 1, S)` or `(B, T, S)`.
@@ -240,6 +256,14 @@ def selected_block_attention(
     query, key = ops.convert_to_tensor(query), ops.convert_to_tensor(key)
     b, t, h, k = ops.shape(query)
     s, g = ops.shape(key)[1], key.shape[2]
+    selected = ops.convert_to_tensor(selected)
+    if selected.shape[1] not in (1, h):
+        raise ValueError(
+            f"`selected` must be (B, {h}, T, N) or (B, 1, T, N), as the query "
+            f"has {h} heads. Received: selected {tuple(selected.shape)}."
+        )
+    if selected.shape[1] > 1:
+        selected = selected[:, :: h // g]
     one_for_all = ops.zeros((1, g, 1, 1), "int32")
     chosen = ops.cast(selected, "int32") + one_for_all  # (B, G, T, N)
     order = ops.argsort(-chosen, axis=-1)[..., :top]
@@ -365,7 +389,7 @@ def _join(query, key, *masks):
 class SelectedBlockAttention(RotaryAttention):
     """Rotary attention to a query's own block and to the best before it.
 
-        r_tj   = q_t · mean of the rotated keys of block j
+        r_tj   = q_t · mean of the rotated keys of block j / √K
         head_h = softmax(scores of the chosen blocks, up to t) V W_v,g
         output = [head_1; …; head_H] W_o
 
@@ -386,7 +410,8 @@ class SelectedBlockAttention(RotaryAttention):
 
     A call forms all scores and masks those of the other blocks. A step of one
     token reads a mean for each block, which the cache holds, and the keys of
-    the chosen blocks.
+    the chosen blocks. Blocks are cut by slot, so padding before a text moves
+    them; put it after the text.
 
     Example:
         >>> import numpy as np
@@ -493,7 +518,7 @@ class SelectedBlockAttention(RotaryAttention):
             query,
             key,
             cache["value"],
-            selected[:, :: self.num_heads // self.num_kv_heads],
+            selected,
             self.block_size,
             min(self.top, means.shape[1]),
             _before(positions, num_slots) >= 0,
@@ -519,8 +544,8 @@ class IndexedAttention(RotaryAttention):
     It is causal with and without `use_causal_mask`; all heads read the same
     tokens. In training the layer adds `index_loss` over these tokens, from
     which alone the indexer learns, and which changes nothing else: its inputs
-    have no gradient. With `top` of at least S that is the dense warm-up of
-    the source.
+    have no gradient. With `top` of at least S attention is dense, and the
+    indexer learns from all its weights.
 
     Source: DeepSeek-AI (2025), arXiv:2512.02556, section 2.1: DeepSeek sparse
     attention. Unlike there, keys need no latent, and the indexer has no
@@ -854,7 +879,11 @@ class CompressedAttention(HeadProjections, AttentionLayer):
         )
 
     def step(self, x, positions, cache, query_mask=None):
-        """As `MultiHeadAttention.step`. It reads the whole cache."""
+        """As `MultiHeadAttention.step`.
+
+        It reads the whole cache, of three keys and values for each token, so
+        a step costs more than one of dense attention.
+        """
         return attend_with_cache(
             self, x, positions, cache, query_positions=positions
         )

@@ -176,6 +176,7 @@ class ContrastivePair(keras.Model):
 
     τ is learned. It begins at ln(1/0.07), and e^τ is kept at 100 or less.
     `fit` needs no labels: the other pairs of the batch are the wrong answers.
+    So a pair has no loss of its own, and `sample_weight` is refused.
 
     Source: Radford et al. (2021), arXiv:2103.00020, sections 2.3 to 2.5.
 
@@ -253,6 +254,12 @@ class ContrastivePair(keras.Model):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
+        if sample_weight is not None:
+            raise ValueError(
+                "The loss of a batch of pairs is no sum over its examples, so "
+                "`fit` and `evaluate` take no `sample_weight`. Received: "
+                f"{type(sample_weight).__name__}."
+            )
         loss = contrastive_loss(y_pred["image"], y_pred["text"], self.scale())
         return sum(self.losses, loss)
 

@@ -60,7 +60,13 @@ def test_a_shape_lies_on_four_patches():
     np.testing.assert_array_equal(on.sum(axis=(1, 2)), 4 * drawn.counts)
 
 
-@pytest.mark.parametrize("size", [16, 26])
+@pytest.mark.parametrize("size", [16, 26, 24.0, "24"])
 def test_a_size_without_room_or_without_cells_is_refused(size):
-    with pytest.raises(ValueError, match=f"multiple of 8.*size={size}"):
+    with pytest.raises(ValueError, match=f"multiple of 8.*size={size!r}"):
         draw_shapes(2, size=size)
+
+
+@pytest.mark.parametrize("noise", [-1, float("nan"), float("inf"), "0.1"])
+def test_noise_is_a_finite_number_of_at_least_0(noise):
+    with pytest.raises(ValueError, match=f"at least 0.*noise={noise!r}"):
+        draw_shapes(2, noise=noise)

@@ -161,7 +161,7 @@ def test_the_picture_is_grey_whatever_it_is_made_of():
         (PICTURE[None], r"one picture.*\(1, 33, 70, 3\)"),
         (np.zeros((4, 4, 4), "uint8"), r"one picture.*\(4, 4, 4\)"),
         (PICTURE.astype("float32"), "float32 from 0 to 255.*uint8"),
-        (PICTURE / 127.5 - 1, "float64 from -1 to 1"),
+        (PICTURE / 127.5 - 1, "float64 from -1 to 1. .*before it was norm"),
         (np.full((2, 2), np.nan), "float64 from nan"),
         (PICTURE.astype("int64"), "Received: int64"),
         (np.ones((4, 4), bool), "Received: bool"),

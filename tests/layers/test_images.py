@@ -67,6 +67,20 @@ def test_pictures_of_unknown_size_are_cut():
     assert tuple(model(draw(3, 4, 6, 3)).shape) == (3, 6, 5)
 
 
+def test_pictures_of_unknown_size_are_not_mixed_where_no_patch_fits():
+    """Two of 4 × 6 have the pixels of three patches of 4 × 4."""
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("only its graphs have sizes that are known as they run")
+    import tensorflow as tf
+
+    inputs = keras.Input((None, None, 3))
+    model = keras.Model(inputs, PatchEmbedding(4, 5)(inputs))
+    graph = tf.function(model, input_signature=[tf.TensorSpec((None,) * 3 + (3,))])
+    assert tuple(graph(draw(2, 4, 8, 3)).shape) == (2, 2, 5)
+    with pytest.raises(Exception, match="(?i)reshape"):
+        graph(draw(2, 4, 6, 3))
+
+
 def built(**options):
     layer = LearnedQueryAttention(3, 2, 5, **options)
     layer.build((None, None, 7))
@@ -187,3 +201,11 @@ def test_a_large_scale_and_half_precision_do_no_harm():
 def test_pictures_without_a_text_are_told():
     with pytest.raises(ValueError, match=r"\(3, 2\).*\(4, 2\)"):
         contrastive_loss(np.ones((3, 2)), np.ones((4, 2)), 1.0)
+    with pytest.raises(ValueError, match=r"\(3,\).*\(3,\)"):
+        contrastive_loss(np.ones(3), np.ones(3), 1.0)
+    # Lists are taken, and sizes that only one of the two knows.
+    found = contrastive_loss([[1.0, 0.0]] * 3, [[1.0, 0.0]] * 3, 1.0)
+    np.testing.assert_allclose(to_numpy(found), np.log(3), atol=1e-6)
+    sides = keras.Input((2,), batch_size=3), keras.Input((2,))
+    layer = keras.layers.Lambda(lambda x: contrastive_loss(*x, 1.0))
+    assert layer(sides).shape == ()

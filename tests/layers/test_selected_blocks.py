@@ -153,14 +153,28 @@ def test_no_later_block_is_chosen_and_the_own_one_always():
 @pytest.mark.parametrize("shared", [False, True])
 def test_what_is_read_alone_equals_what_is_masked(shared):
     query, key, value, mask = heads()
-    selected = np.random.default_rng(2).random((2, 1 if shared else 2, 11, 5))
-    selected = selected < 0.5
-    wide = np.broadcast_to(selected, (2, 2, 11, 5)).repeat(3, 1)
+    groups = np.random.default_rng(2).random((2, 1 if shared else 2, 11, 5))
+    wide = np.broadcast_to(groups < 0.5, (2, 2, 11, 5)).repeat(3, 1)
+    selected = wide[:, :1] if shared else wide
     chosen = to_numpy(expand_blocks(wide, 3, 13)) & mask[:, None]
     expected, _ = grouped_query_attention(query, key, value, chosen)
     found = selected_block_attention(query, key, value, selected, 3, 5, mask)
     assert_close(found, expected)
     assert (to_numpy(found)[1, 3] == 0).all()
+    with pytest.raises(ValueError, match="has 6 heads"):
+        selected_block_attention(query, key, value, wide[:, :2], 3, 5, mask)
+
+
+def test_a_mean_of_large_keys_in_half_precision():
+    key = np.full((1, 1024, 1, 1), 100, "float16")
+    assert to_numpy(block_means(key, 1024)).ravel().tolist() == [100]
+
+
+def test_sizes_that_fit_no_choice():
+    scores = np.zeros((1, 4, 2, 3))
+    for sizes in ({"top": 0}, {"block_size": 0}, {"num_groups": 3}):
+        with pytest.raises(ValueError, match=f"`{[*sizes][0]}`"):
+            select_blocks(scores, **{"top": 1, "block_size": 2} | sizes)
 
 
 def with_weights_of(layer, other, x):
@@ -314,14 +328,15 @@ def test_index_scores_and_their_loss_as_formulas():
 def test_the_loss_teaches_the_indexer_alone():
     keras.utils.set_random_seed(0)
     layer, x = LAYERS["index"](), draw(8, 13, 7)
-    model = keras.Sequential([keras.Input((13, 7)), layer])
-    before = {w.path: to_numpy(w) for w in layer.weights}
+    below = keras.layers.Dense(7, name="below")
+    model = keras.Sequential([keras.Input((13, 7)), below, layer])
+    before = {w.path: to_numpy(w) for w in model.weights}
     model.compile("sgd", lambda y, output: 0 * output, jit_compile=False)
     model.optimizer.learning_rate = 0.5
     history = model.fit(x, x, epochs=5, verbose=0).history["loss"]
     moved = {
         w.path.split("/")[-2]
-        for w in layer.weights
+        for w in model.weights
         if np.abs(to_numpy(w) - before[w.path]).max() > 1e-4
     }
     assert moved == {"W_iq", "W_ik", "W_iw"}

@@ -133,6 +133,23 @@ def test_a_pair_comes_back_from_a_file(tmp_path):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_bfloat16"])
+def test_a_pair_trains_in_half_precision(dtype):
+    encoders = (keras.layers.Dense(4, dtype=dtype) for _ in range(2))
+    model = ContrastivePair(*encoders, dim=5, dtype=dtype)
+    model.compile(keras.optimizers.SGD(0.01), jit_compile=False)
+    inputs = {"image": draw(7, 3), "text": draw(7, 11)}
+    history = model.fit(inputs, verbose=0).history["loss"]
+    assert np.isfinite(history).all()
+
+
+def test_weights_of_pairs_are_refused():
+    model = pair()
+    model.compile("sgd", jit_compile=False)
+    with pytest.raises(ValueError, match="no `sample_weight`"):
+        model.fit(INPUTS, sample_weight=np.ones(7), verbose=0)
+
+
 def test_inputs_other_than_a_dict_are_refused():
     with pytest.raises(ValueError, match="dict of 'image' and 'text'"):
         pair()(INPUTS["image"])
