@@ -6,7 +6,7 @@ PAGES = [  # lines with their scores for the question about cats, and the mean
     (("rent 0", "deposit 0", "fees 0"), "0"),
     (("cats 6", "noise 0", "bins 0"), "2"),
     (("lawn 3", "hedge 3", "shed 3"), "3"),
-    (("keys 0", "heating 1", "date"), ""),
+    (("keys 0", "heating 1", "(later)"), ""),
 ]
 OPEN = {2: "best mean: opened", 3: "in hand: opened"}
 
@@ -26,6 +26,6 @@ def draw_page(sheet, x, y, number, *, wide=130, size=13):
 
 
 sheet = Sheet(240)
-sheet.label(360, 214, "May I keep a cat?", size=15)
+sheet.label(360, 214, "May I keep a cat? We are at “heating”.", size=15)
 for i in range(4):
     draw_page(sheet, 40 + 170 * i, 68, i)

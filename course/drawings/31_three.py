@@ -6,7 +6,7 @@ WAYS = ["compressed", "selected", "window"]
 GATES = ["0.7", "0.9", "0.4"]
 
 
-def draw_way(sheet, left, y, way, *, wide=30, name=90, size=13):
+def draw_way(sheet, left, y, way, *, wide=28, name=90, size=13):
     """A row of sixteen tokens, and what one attention reads of them."""
     sheet.label(left + name - 10, y + 14, way, size=size, align="right")
     x = left + name
@@ -30,7 +30,9 @@ def draw_way(sheet, left, y, way, *, wide=30, name=90, size=13):
             )
     gate = GATES[WAYS.index(way)]
     end = x + 16 * wide + 24
-    sheet.label(end + 12, y + 14, f"gate {gate}", size=size, align="left")
+    sign = "" if way == WAYS[0] else "+ "
+    words = f"{sign}{gate} × output"
+    sheet.label(end + 4, y + 14, words, size=size, align="left")
 
 
 sheet = Sheet(240)

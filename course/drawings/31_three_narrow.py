@@ -9,7 +9,7 @@ sheet = Sheet(250, NARROW)
 for row, way in enumerate(wide.WAYS):
     y = 172 - 76 * row
     sheet.label(16, y + 46, way, size=13, align="left")
-    gate = f"gate {wide.GATES[row]}"
+    gate = f"{'+ ' if row else ''}{wide.GATES[row]} × output"
     sheet.label(NARROW - 16, y + 46, gate, size=13, align="right")
     for block in range(4):
         start = 14 + block * 84

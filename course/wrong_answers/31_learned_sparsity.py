@@ -24,7 +24,7 @@ def choose(scores, own, top):
     return chosen
 
 
-# %% exercise 2 | top counts the own block
+# %% exercise 2 | counts the own block
 # The own block comes on top of `top` others.
 def choose(scores, own, top):
     chosen = np.arange(len(scores)) == own
@@ -125,7 +125,7 @@ def all_entries(n):
     return 43 * min(128, n) + 21 * 512 + 20 * (n // 128)
 
 
-# %% exercise 3 | a window of 100
+# %% exercise 3 | each window has 100
 # 128 tokens in the window, however short the text.
 def all_entries(n):
     return 43 * 128 + 21 * min(512, n // 4) + 20 * (n // 128)

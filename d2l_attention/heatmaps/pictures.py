@@ -207,9 +207,7 @@ def _to_grey(image):
         kind += f" from {image.min():.3g} to {image.max():.3g}"
         is_float = False
     if not is_float:
-        hint = (
-            "`image.astype('uint8')` makes it so from numbers from 0 to 255."
-        )
+        hint = "`image.astype('uint8')` makes it so from numbers from 0 to 255."
         if image.min() < 0:
             hint = "Give the picture as it was before it was normalized."
         raise ValueError(

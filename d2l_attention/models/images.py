@@ -176,7 +176,8 @@ class ContrastivePair(keras.Model):
 
     τ is learned. It begins at ln(1/0.07), and e^τ is kept at 100 or less.
     `fit` needs no labels: the other pairs of the batch are the wrong answers.
-    So a pair has no loss of its own, and `sample_weight` is refused.
+    So an example has no loss of its own, and `sample_weight` is refused;
+    without labels, `fit` itself ignores it.
 
     Source: Radford et al. (2021), arXiv:2103.00020, sections 2.3 to 2.5.
 
@@ -191,6 +192,9 @@ class ContrastivePair(keras.Model):
 
     Returns:
         Dict of `"image"` and `"text"`, vectors `(B, dim)` of length 1.
+
+    Raises:
+        ValueError: If the inputs are no such dict, or if pairs have weights.
 
     Example:
         >>> import keras
@@ -256,8 +260,8 @@ class ContrastivePair(keras.Model):
     ):
         if sample_weight is not None:
             raise ValueError(
-                "The loss of a batch of pairs is no sum over its examples, so "
-                "`fit` and `evaluate` take no `sample_weight`. Received: "
+                "In a batch of pairs no example has a loss of its own, so "
+                "there is no `sample_weight`. Received: "
                 f"{type(sample_weight).__name__}."
             )
         loss = contrastive_loss(y_pred["image"], y_pred["text"], self.scale())

@@ -75,7 +75,9 @@ def test_pictures_of_unknown_size_are_not_mixed_where_no_patch_fits():
 
     inputs = keras.Input((None, None, 3))
     model = keras.Model(inputs, PatchEmbedding(4, 5)(inputs))
-    graph = tf.function(model, input_signature=[tf.TensorSpec((None,) * 3 + (3,))])
+    graph = tf.function(
+        model, input_signature=[tf.TensorSpec((None,) * 3 + (3,))]
+    )
     assert tuple(graph(draw(2, 4, 8, 3)).shape) == (2, 2, 5)
     with pytest.raises(Exception, match="(?i)reshape"):
         graph(draw(2, 4, 6, 3))

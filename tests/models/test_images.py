@@ -147,7 +147,7 @@ def test_weights_of_pairs_are_refused():
     model = pair()
     model.compile("sgd", jit_compile=False)
     with pytest.raises(ValueError, match="no `sample_weight`"):
-        model.fit(INPUTS, sample_weight=np.ones(7), verbose=0)
+        model.fit(INPUTS, np.zeros(7), sample_weight=np.ones(7), verbose=0)
 
 
 def test_inputs_other_than_a_dict_are_refused():
