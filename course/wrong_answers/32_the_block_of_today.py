@@ -169,7 +169,7 @@ def sparsemax_row(scores, mask):
     return weights
 
 
-# %% exercise 3 | a hidden key is as none
+# %% exercise 3 | leave hidden keys out
 # Hidden keys take part in τ.
 def sparsemax_row(scores, mask):
     if not mask.any():

@@ -74,7 +74,7 @@ def plot_attention_on_image(
     Raises:
         ValueError: If the patches do not fill the grid, there is no such
             query, head or sample, `weights` or `image` are not as described,
-            or a weight is negative.
+            a weight is negative, or only some heads have weights.
 
     Example:
         >>> from d2l_attention.heatmaps import plot_attention_on_image
@@ -91,7 +91,15 @@ def plot_attention_on_image(
     grid = _check_grid(s, first_patch, grid)
     picture = _to_grey(image)
     token, asked = _find_query(query, t, s, first_patch, grid)
-    row = maps[:, token].mean(axis=0)  # (S,)
+    rows = maps[:, token]  # (H, S), one head if `head` chooses it
+    without = np.isnan(rows).all(axis=1)
+    if without.any() and not without.all():
+        raise ValueError(
+            "Heads without a weight have no mean with others: choose `head`. "
+            f"Received: NaN in the row of {asked} in {without.sum()} of "
+            f"{len(rows)} heads."
+        )
+    row = rows.mean(axis=0)  # (S,)
     if np.nanmin(row, initial=0.0) < 0:
         raise ValueError(
             "Weights must not be negative, since the colours begin at 0. "

@@ -36,7 +36,7 @@ def soft_cap(scores, cap):
         Float tensor like `scores`.
 
     Raises:
-        ValueError: If `cap` is not positive.
+        ValueError: If `cap` is not positive and finite.
 
     Example:
         >>> import numpy as np
@@ -54,8 +54,10 @@ def check_cap(cap):
     """The cap as a float, or None; refuse one that is not positive."""
     if cap is None:
         return None
-    if not cap > 0:
-        raise ValueError(f"`soft_cap` must be positive. Received: {cap}.")
+    if not 0 < cap < float("inf"):
+        raise ValueError(
+            f"`soft_cap` must be positive and finite. Received: {cap}."
+        )
     return float(cap)
 
 
@@ -145,8 +147,9 @@ def _wide(scores, mask):
     """Scores of float32 or wider, a mask of their shape, and their dtype."""
     scores = ops.convert_to_tensor(scores)
     dtype = scores.dtype
-    if ops.dtype(scores) in ("float16", "bfloat16"):
-        scores = ops.cast(scores, "float32")
+    wide = keras.backend.result_type(dtype, "float32")
+    scores = ops.cast(scores, wide)
+    dtype = dtype if keras.backend.is_float_dtype(dtype) else wide
     seen = scores > -float("inf")
     if mask is not None:
         seen = ops.logical_and(check_mask(mask, scores.shape), seen)
@@ -189,7 +192,10 @@ def attend_over_depth(query, outputs, mask=None, epsilon=1e-6):
     """
     outputs = ops.convert_to_tensor(outputs)
     query = ops.cast(query, outputs.dtype)
-    keys = ops.rms_normalization(outputs, axis=-1, epsilon=epsilon)
+    if mask is not None:  # what may not be read may hold anything
+        outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0.0)
+    mean_square = ops.mean(outputs * outputs, axis=-1, keepdims=True)
+    keys = outputs / ops.sqrt(mean_square + epsilon)
     scores = ops.sum(ops.expand_dims(query, -2) * keys, axis=-1)  # (B, T, L)
     weights = masked_softmax(scores, mask)
     read = ops.sum(ops.expand_dims(weights, -1) * outputs, axis=-2)

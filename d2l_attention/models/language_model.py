@@ -14,7 +14,9 @@ class _LanguageModel(keras.Model):
 
     continues_source = True  # a decoder appends its tokens to it
 
-    def __init__(self, vocab_size, dim, *, dropout, max_length, **kwargs):
+    def __init__(
+        self, vocab_size, dim, *, dropout, max_length, stddev=None, **kwargs
+    ):
         super().__init__(**kwargs)
         self.vocab_size = check_positive("vocab_size", vocab_size)
         self.dim = check_positive("dim", dim)
@@ -24,7 +26,7 @@ class _LanguageModel(keras.Model):
         self.embedding = keras.layers.Embedding(
             vocab_size,
             dim,
-            keras.initializers.RandomNormal(stddev=dim**-0.5),
+            keras.initializers.RandomNormal(stddev=stddev or dim**-0.5),
             **policy,
         )
         self.dropout_layer = keras.layers.Dropout(dropout, **policy)
@@ -291,7 +293,9 @@ class TodaysLanguageModel(_LanguageModel):
         logits = rms(block_L(… block_1(x))) W
 
     Each block is a `TodaysBlock`. Positions are in its rotation alone, so
-    nothing is added to the embedding.
+    nothing is added to the embedding. New embeddings have a standard deviation
+    of 1, as large as what a norm makes; with `tie_embeddings`, where they make
+    the logits as well, of 1/√D.
 
     Args:
         vocab_size, dim, num_layers, num_heads: As in `LanguageModel`.
@@ -337,7 +341,12 @@ class TodaysLanguageModel(_LanguageModel):
         **kwargs,
     ):
         super().__init__(
-            vocab_size, dim, dropout=dropout, max_length=max_length, **kwargs
+            vocab_size,
+            dim,
+            dropout=dropout,
+            max_length=max_length,
+            stddev=dim**-0.5 if tie_embeddings else 1.0,
+            **kwargs,
         )
         self.num_layers = check_positive("num_layers", num_layers)
         self.tie_embeddings = tie_embeddings

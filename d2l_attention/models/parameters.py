@@ -189,7 +189,8 @@ def copy_language_model(model, source):
     gate or a cap computes what a Qwen3 does not, so it is refused, as is a
     Qwen3 whose window is shorter than our `max_length`.
 
-    With equal parameters both compute the same. A backbone returns no logits:
+    With equal parameters both compute the same, for texts of at most our
+    `max_length` tokens. A backbone returns no logits:
     those are `backbone.token_embedding(output, reverse=True)`. In its QK-norm
     keras-hub 0.32 adds 1e-5 to the mean square, whatever its
     `layer_norm_epsilon` is, which shows where queries and keys are small.

@@ -63,10 +63,12 @@ def readings(n):
     kinds = {"flash": flash, "linear, gated": linear, "gated delta": delta}
     if n <= 4096:  # beyond it the scores alone are over 1 GB a head
         kinds = {"dense": dense, **kinds}
-    return {
-        name: (lambda graph=tf.function(kind): graph(*arrays))
-        for name, kind in kinds.items()
-    }, dict.fromkeys(kinds, "")
+    graphs = {name: tf.function(kind) for name, kind in kinds.items()}
+    runs = {
+        name: (lambda graph=graph: graph(*arrays))
+        for name, graph in graphs.items()
+    }
+    return runs, dict.fromkeys(kinds, "")
 
 
 def writings(n):

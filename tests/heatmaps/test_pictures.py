@@ -141,6 +141,14 @@ def test_patches_without_a_weight_are_hatched_and_show_the_picture():
         assert is_hatched == (cell not in [(0, 3), (1, 2), (1, 3)])
 
 
+def test_heads_without_a_weight_are_not_averaged_with_others():
+    weights = np.stack([WEIGHTS[0, 0], np.full((17, 17), np.nan)])
+    with pytest.raises(ValueError, match="query 0 in 1 of 2 heads"):
+        plot(weights)
+    assert plot(weights, head=0).get_title().startswith("query 0, head 0\n")
+    assert "no weight on any key" in plot(weights, head=1).get_title()
+
+
 def test_the_picture_is_grey_whatever_it_is_made_of():
     picture, _ = plot().images
     grey = PICTURE @ [0.299, 0.587, 0.114] / 255
