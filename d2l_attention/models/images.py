@@ -258,6 +258,7 @@ class ContrastivePair(keras.Model):
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
+        """The contrastive loss of a batch; there are no labels and weights."""
         if sample_weight is not None:
             raise ValueError(
                 "In a batch of pairs no example has a loss of its own, so "
