@@ -46,8 +46,9 @@ def block_means(key, block_size, mask=None):
         mask: Bool tensor `(B, S)` or `(1, S)`, True at keys that count.
 
     Returns:
-        Float tensor `(B, N, G, K)`, N = ⌈S / `block_size`⌉; zeros for a block
-        without a key. The sums are of float32 at least.
+        Float tensor `(B, N, G, K)` of N = ⌈S / b⌉ blocks of b = `block_size`
+        tokens; zeros for a block without a key. The sums are of float32 at
+        least.
 
     Example:
         >>> import numpy as np
