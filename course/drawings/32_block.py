@@ -34,7 +34,7 @@ def draw_old(sheet, x, beside, wide, top, norm_wide, size):
 
 def draw_new(sheet, x, beside, wide, top, norm_wide, size):
     """Pre-norm, with what is new in attention in words."""
-    sheet.line([(x, 30), (x, top - 40)], 5, TRUNK)
+    sheet.line([(x, 30), (x, top - 40)], 3, TRUNK)
     sheet.arrow((x, top - 40), (x, top), width=3, colour=TRUNK)
     middle = beside + wide / 2 - norm_wide / 2
     inside = "attention:\nnorm q and k,\nrotate, gate"

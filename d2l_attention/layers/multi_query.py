@@ -75,6 +75,17 @@ def grouped_sum(weights, value):
     return reshape(heads, (b, t, h, value.shape[-1]))
 
 
+def check_shared_heads(num_kv_heads, num_heads):
+    """The number of heads of keys and values; it must divide the others."""
+    shared = check_positive("num_kv_heads", num_kv_heads)
+    if num_heads % shared:
+        raise ValueError(
+            "`num_kv_heads` must divide `num_heads`. Received: "
+            f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
+        )
+    return shared
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
 class GroupedQueryAttention(MultiHeadAttention):
     """Multi-head attention whose H query heads share G heads of keys.
@@ -127,12 +138,7 @@ class GroupedQueryAttention(MultiHeadAttention):
             use_bias=use_bias,
             **kwargs,
         )
-        self.num_kv_heads = check_positive("num_kv_heads", num_kv_heads)
-        if self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                "`num_kv_heads` must divide `num_heads`. Received: "
-                f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
-            )
+        self.num_kv_heads = check_shared_heads(num_kv_heads, self.num_heads)
 
     def get_config(self):
         return {**super().get_config(), "num_kv_heads": self.num_kv_heads}

@@ -25,7 +25,11 @@ from d2l_attention.layers.masking import (
     masked_softmax,
 )
 from d2l_attention.layers.multi_head import HeadProjections, split_heads
-from d2l_attention.layers.multi_query import grouped_scores, grouped_sum
+from d2l_attention.layers.multi_query import (
+    check_shared_heads,
+    grouped_scores,
+    grouped_sum,
+)
 from d2l_attention.layers.relative_positions import (
     RotaryAttention,
     rotary_frequencies,
@@ -774,14 +778,9 @@ class CompressedAttention(HeadProjections, AttentionLayer):
             use_bias=use_bias,
             **kwargs,
         )
-        self.num_groups = check_positive(
-            "num_kv_heads", num_kv_heads, self.num_heads
-        )
-        if self.num_heads % self.num_groups:
-            raise ValueError(
-                "`num_kv_heads` must divide `num_heads`. Received: "
-                f"num_kv_heads={num_kv_heads}, num_heads={num_heads}."
-            )
+        if num_kv_heads is None:
+            num_kv_heads = self.num_heads
+        self.num_groups = check_shared_heads(num_kv_heads, self.num_heads)
         self.num_kv_heads = 3 * self.num_groups  # of projections and cache
         if frequencies is None:
             frequencies = rotary_frequencies(self.key_dim)

@@ -202,6 +202,13 @@ def attend_over_depth(query, outputs, mask=None, epsilon=1e-6):
     return read, weights
 
 
+def rms_norm(**options):
+    """Keras's RMS norm, which passes masks on; Keras does not say so."""
+    norm = keras.layers.RMSNormalization(**options)
+    norm.supports_masking = True
+    return norm
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
 class SwiGLU(keras.Layer):
     """The position-wise net of today: one part gates the other.
@@ -352,10 +359,9 @@ class TodaysAttention(WindowAttention):
             )
 
     def _norm(self, name):
-        norm = keras.layers.RMSNormalization(
+        norm = rms_norm(
             epsilon=self.epsilon, name=name, dtype=self.dtype_policy
         )
-        norm.supports_masking = True  # Keras's norm does not say so
         norm.build((None, None, None, self.key_dim))
         return norm
 
@@ -400,11 +406,7 @@ class TodaysAttention(WindowAttention):
 class AddRMSNorm(AddNorm):
     """`AddNorm` with a norm that does not take off the mean."""
 
-    norm_class = keras.layers.RMSNormalization
-
-    def build(self, x_shape, y_shape=None):
-        super().build(x_shape, y_shape)
-        self.norm.supports_masking = True  # Keras's norm does not say so
+    norm_class = staticmethod(rms_norm)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

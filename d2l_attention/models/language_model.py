@@ -4,7 +4,7 @@ from d2l_attention._checks import check_positive, check_rate, check_room
 from d2l_attention.layers.base import drop
 from d2l_attention.layers.blocks import CausalBlock
 from d2l_attention.layers.positional_encoding import PositionalEncoding
-from d2l_attention.layers.todays_block import TodaysBlock
+from d2l_attention.layers.todays_block import TodaysBlock, rms_norm
 import keras
 from keras import ops
 
@@ -370,10 +370,7 @@ class TodaysLanguageModel(_LanguageModel):
             )
             for i in range(num_layers)
         )
-        self.final_norm = keras.layers.RMSNormalization(
-            epsilon=epsilon, name="final_norm", **policy
-        )
-        self.final_norm.supports_masking = True  # Keras's does not say so
+        self.final_norm = rms_norm(epsilon=epsilon, name="final_norm", **policy)
 
     def stack(self, blocks):
         self.blocks = list(blocks)

@@ -189,6 +189,15 @@ def test_a_model_trains_and_comes_back_from_a_file(tmp_path):
     assert maps["block_0/self_attention"].shape == (4, 2, 12, 12)
 
 
+def test_embeddings_begin_as_large_as_what_is_made_of_them():
+    """1, as after a norm; 1/√D where they make the logits, too."""
+    for tied, size in ((False, 1), (True, 1 / 8)):
+        model = TodaysLanguageModel(500, 64, 1, 2, 17, tie_embeddings=tied)
+        model.build((None, None))
+        found = to_numpy(model.embedding.embeddings).std()
+        assert abs(found / size - 1) < 0.02
+
+
 def test_rms_norm_is_layer_norm_of_centred_inputs():
     x = draw(3, 5, 7)
     centred = x - x.mean(-1, keepdims=True)
@@ -235,6 +244,9 @@ def test_soft_cap_has_limits_and_a_mask_comes_after_it():
     assert_close(soft_cap(z, 1e4), z, 1e-5)
     assert_close(soft_cap(z, None), z, 0)
     assert np.abs(to_numpy(soft_cap(9 * z, 0.5))).max() <= 0.5
+    for cap in (0, -1.0, float("inf")):
+        with pytest.raises(ValueError, match=f"positive and finite.*{cap}"):
+            soft_cap(z, cap)
     zeros, seen = np.zeros((16, 16), "float32"), to_numpy(causal_mask(16))
     right = to_numpy(masked_softmax(soft_cap(zeros, 1.0), seen))
     assert right[0, 1:].sum() == 0
@@ -280,6 +292,9 @@ def test_sigmoid_weights_of_the_keys_that_are_seen():
     low = np.where(some, z, -np.inf)  # a score of −∞ masks, too
     assert_close(sigmoid_weights(low), expected)
     assert_close(sparsemax(low), sparsemax(z, some))
+    whole = np.array([[2, 0]])  # integers are numbers, too
+    for weights_of in (sparsemax, sigmoid_weights):
+        assert_close(weights_of(whole), weights_of(whole.astype("float32")))
 
 
 def test_attention_over_depth():
@@ -294,6 +309,9 @@ def test_attention_over_depth():
     share /= share.sum(-1, keepdims=True)
     assert_close(weights, share, 1e-5)
     assert_close(found, np.einsum("btl,btld->btd", share, outputs), 1e-5)
+    outputs[:, :, 2] = np.inf  # what may not be read may hold anything
+    again, _ = attend_over_depth(query, outputs, mask)
+    assert_close(again, found)
     nothing, _ = attend_over_depth(query, outputs, np.zeros(5, bool))
     assert (to_numpy(nothing) == 0).all()
 
