@@ -86,6 +86,7 @@ def test_keras_s_own_layer_test(name):
     run_layer_test(name, SHAPES[name], **options)
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("name", SELF_ATTENTION)
 def test_keras_s_own_layer_test_with_key_and_value(name):
     shapes = {**CROSS, "value_shape": (2, 3, 4)}

@@ -123,15 +123,12 @@ def moved(model):
     return np.abs(first - second).max()
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize(
     ("name", "tensors", "make_model"),
     [
         *((*case, functional) for case in CASES),
-        # Which tensors a call has is Python, the same on each backend.
-        *(
-            pytest.param(*case, Subclassed, marks=pytest.mark.every_backend)
-            for case in dict(CASES).items()
-        ),
+        *((*case, Subclassed) for case in dict(CASES).items()),
     ],
 )
 def test_padding_moves_no_real_token(name, tensors, make_model):

@@ -333,6 +333,7 @@ def make_model(*patterns):
     return BlockLanguageModel(11, 8, blocks, max_length=9)
 
 
+@pytest.mark.every_backend
 def test_a_hybrid_with_prompts_of_several_lengths(tmp_path):
     model = make_model(
         GatedDeltaAttention(2, 4),

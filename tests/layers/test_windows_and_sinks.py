@@ -287,7 +287,7 @@ def read(block, x, steps, max_length=19):
 
 
 @pytest.mark.parametrize(
-    "make", on_every_backend(WITH_WINDOW, "sink and window")
+    "make", on_every_backend(WITH_WINDOW, "grouped window", "sink and window")
 )
 @pytest.mark.parametrize("steps", [[1] * 17, [9, 1, 3, 4], [17], [2, 12, 3]])
 def test_steps_of_any_size_equal_the_whole(make, steps):
