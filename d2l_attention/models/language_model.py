@@ -44,8 +44,7 @@ class _LanguageModel(keras.Model):
         for block in self.blocks:
             if not block.built:  # a block of a file is, and a given one may be
                 block.build(shape)
-        if self.output_layer is not None:
-            self.output_layer.build(shape)
+        self.output_layer.build(shape)
 
     def embed(self, ids, start=0):
         if not self.built:
@@ -285,6 +284,18 @@ class BlockLanguageModel(_LanguageModel):
         return cls(**{**config, "blocks": [load(x) for x in config["blocks"]]})
 
 
+class _TiedLogits(keras.Layer):
+    """x Eᵀ, by a layer of its own: within the model's, Keras would round E."""
+
+    def __init__(self, embedding, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+
+    def call(self, x):
+        kernel = ops.convert_to_tensor(self.embedding.embeddings)
+        return ops.matmul(x, ops.transpose(kernel))
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
 class TodaysLanguageModel(_LanguageModel):
     """A language model as those of 2026 are built, but for its size.
@@ -374,12 +385,12 @@ class TodaysLanguageModel(_LanguageModel):
 
     def stack(self, blocks):
         self.blocks = list(blocks)
-        self.output_layer = None
-        if not self.tie_embeddings:
+        policy = {"dtype": self.dtype_policy.variable_dtype}
+        if self.tie_embeddings:
+            self.output_layer = _TiedLogits(self.embedding, **policy)
+        else:
             self.output_layer = keras.layers.Dense(
-                self.vocab_size,
-                use_bias=False,
-                dtype=self.dtype_policy.variable_dtype,
+                self.vocab_size, use_bias=False, **policy
             )
 
     def build(self, input_shape):
@@ -392,11 +403,7 @@ class TodaysLanguageModel(_LanguageModel):
         return self.embedding(ids)
 
     def logits(self, x):
-        x = self.final_norm(x)
-        if self.output_layer is not None:
-            return self.output_layer(x)
-        kernel = ops.convert_to_tensor(self.embedding.embeddings)
-        return ops.matmul(ops.cast(x, kernel.dtype), ops.transpose(kernel))
+        return self.output_layer(self.final_norm(x))
 
     def get_config(self):
         block = self.blocks[0].get_config()

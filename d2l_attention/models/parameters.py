@@ -583,7 +583,7 @@ def _places(model):
         "token_embedding/embeddings": model.embedding.embeddings,
         "sequence_output_layernorm/scale": model.final_norm.scale,
     }
-    if model.output_layer is not None:
+    if not model.tie_embeddings:
         kernel = model.output_layer.kernel
         places["token_embedding/reverse_embeddings"] = kernel
     for i, block in enumerate(model.blocks):
