@@ -1,4 +1,4 @@
-"""What is counted in a chapter: words, cells, lines, asserts, minutes.
+"""What a chapter asks of its reader: minutes, and what would not fit.
 
 python -m course.build lint [chapter …]
 """
@@ -18,12 +18,7 @@ FORMULA, FIGURE, PREDICTION = 0.5, 0.75, 1.5  # minutes
 CLOSED = {"setup", "figure", "hide-input", "claims"}  # code that is folded
 WIDEST = 80  # columns of code that the book shows without scrolling
 WIDE_FIGURE = re.compile(r"figsize=\((?:[89]|7\.[1-9]|\d\d)")  # of 7 inches
-MOST_WORDS = 90  # of a paragraph
-MOST_WORDS_OF_ALL = 5000  # of a chapter, folds and exercises included
-MOST_LINES = 28  # of a cell that is shown
 MOST_ASSERTS = 3  # that are shown: they are the lesson, or claims
-MOST_LINES_FOLDED = 30  # of any other: a screen
-MOST_LINES_OF_README = 120
 
 
 class Counts(NamedTuple):
@@ -94,7 +89,7 @@ def count(source):
 
 
 def problems(source):
-    """Return a sentence for each thing that is too long for its reader."""
+    """Return a sentence for each thing that would not fit its reader."""
     number, counts, found = source.name[:2], count(source), []
     if not 0.8 <= counts.stated / counts.minutes <= 1.2:
         found.append(
@@ -109,34 +104,11 @@ def problems(source):
     wide = sum(len(WIDE_FIGURE.findall(x.source)) for x in every)
     if wide:
         found.append(f"{number}: {wide} figures are wider than 7 inches.")
-    prose = " ".join(x.source for x in every if x.cell_type == "markdown")
-    if len(prose.split()) > MOST_WORDS_OF_ALL:
-        found.append(f"{number}: it has {len(prose.split())} words in all.")
-    number_read = len([*read_cells(source)])
-    for i, cell in enumerate(every[1:], 1):  # after the opening
-        if "setup" in tags(cell):  # imports, which nobody reads
-            continue
-        if cell.cell_type == "code":
-            is_shown = i < number_read and _is_shown(cell)
-            most = MOST_LINES if is_shown else MOST_LINES_FOLDED
-            if cell.source.count("\n") >= most:
-                first = cell.source.split("\n")[0]
-                found.append(f"{number}: a cell is long: {first}")
-        elif i < number_read:
-            found += _long_paragraphs(number, cell.source)
     return found
 
 
-def _long_paragraphs(number, text):
-    text = build.DRAWING.sub("", FOLDED.sub("", text))
-    for words in map(str.split, re.split(r"\n\n|\n(?=- )", text)):
-        if len(words) > MOST_WORDS:
-            start = " ".join(words[:7])
-            yield f"{number}: a paragraph is long: {start} …"
-
-
 def main(chosen):
-    """Print the counts of chapters; return what is too long."""
+    """Print the counts of chapters; return what would not fit."""
     print("chapter  words  cells  lines  asserts  cut  minutes  stated")
     for source in chosen:
         x = count(source)
@@ -144,8 +116,4 @@ def main(chosen):
             f"{source.name[:2]:7}{x.words:7}{x.cells:7}{x.lines:7}"
             f"{x.asserts:9}{x.cut:5}{x.minutes:9.0f}{x.stated:8}"
         )
-    found = [problem for source in chosen for problem in problems(source)]
-    readme = (build.FOLDER.parent / "README.md").read_text(encoding="utf-8")
-    if len(readme.splitlines()) > MOST_LINES_OF_README:
-        found.append(f"README.md has {len(readme.splitlines())} lines.")
-    return found
+    return [problem for source in chosen for problem in problems(source)]
