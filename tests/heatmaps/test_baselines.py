@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pytest_mpl")
+pytestmark = pytest.mark.ci
 matplotlib.use("agg")
 
 WEIGHTS = np.random.default_rng(0).dirichlet(np.full(6, 0.5), (2, 3, 5))

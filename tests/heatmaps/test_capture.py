@@ -1,5 +1,9 @@
 """Weights of models that were not made to show them."""
 
+import sys
+import threading
+import warnings
+
 from contract import draw, to_numpy
 from d2l_attention import (
     FlashAttention,
@@ -11,17 +15,30 @@ from d2l_attention.heatmaps import (
     AttentionMaps,
     AttentionRecorder,
     adapters,
-    check_attention_masks,
+    get_attention_gradients,
     get_attention_weights,
     register_attention_adapter,
 )
+from d2l_attention.heatmaps.capture import _capture
 import keras
-from keras import layers
+from keras import layers, ops
 import numpy as np
 import pytest
+from test_zoo import ask
+from zoo import Block, plain_attend, scores
 
 IDS = np.array([[5, 3, 9, 2, 0, 0], [7, 1, 4, 8, 6, 2]], "int32")
 MASK = IDS != 0
+X = draw(2, 5, 8)
+
+
+def attention(name="attention", **options):
+    return layers.MultiHeadAttention(2, 4, name=name, **options)
+
+
+def weights_of(layer, x, **options):
+    """What `return_attention_scores` says."""
+    return to_numpy(layer(x, x, return_attention_scores=True, **options)[1])
 
 
 def embedding(**options):
@@ -142,8 +159,14 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        *((kind, mode) for kind in KINDS for mode in ("eager", "graph")),
+        ("functional", "xla"),
+        ("ours", "xla"),
+    ],
+)
 def test_asking_changes_no_bit(kind, mode, tmp_path):
     if keras.backend.backend() != "tensorflow" and mode != "eager":
         pytest.skip("tf.function")
@@ -353,82 +376,13 @@ def test_a_layer_of_any_name_is_saved(name, tmp_path):
     np.testing.assert_array_equal(again[name], weights)
 
 
-def test_attention_on_padding_and_on_the_future_is_found():
-    _, maps = get_attention_weights(functional(), IDS)
-    assert check_attention_masks(maps, MASK) == []
-    second = maps.select("*attend_1")
-    assert check_attention_masks(second, MASK, use_causal_mask=True) == []
-    leaks = check_attention_masks(maps, MASK, use_causal_mask=True)
-    assert {(leak.layer, leak.kind) for leak in leaks} == {
-        (next(iter(maps)), "the future")
-    }
-    assert sorted(leak.head for leak in leaks) == [0, 1]
-    next_token = {"layer": np.eye(4, k=1)[None, None]}
-    (leak,) = check_attention_masks(next_token, use_causal_mask=True)
-    assert leak == ("layer", 0, "the future", 1.0)
-    weights = np.zeros((2, 3, 6, 6))
-    weights[..., 0] = 1
-    weights[0, 1, 2] = [0.25, 0, 0, 0, 0.75, 0]
-    weights[0, 2, 5] = [0, 0, 0, 0, 0, 1]  # a row of padding
-    leaks = check_attention_masks({"layer": weights}, MASK)
-    assert [leak.head for leak in leaks] == [1, 2]
-    (leak,) = check_attention_masks({"layer": weights}, MASK, query_mask=MASK)
-    assert leak == ("layer", 1, "padding", 0.75)
-    assert str(leak) == (
-        "layer, head 1: up to 75.0% of a row's attention lies on padding"
-    )
-    with pytest.raises(ValueError, match=r"'layer'.*\(2, 6\).*\(2, 5\)"):
-        check_attention_masks({"layer": weights}, MASK[:, :5])
-    with pytest.raises(ValueError, match=r"pair \(before, after\).*: 3"):
-        check_attention_masks({"layer": weights}, window=3)
-    for nothing in ({}, {"query_mask": MASK}):
-        with pytest.raises(ValueError, match="what the model promises"):
-            check_attention_masks({"layer": weights}, **nothing)
-    with pytest.raises(ValueError, match="^The weights of 'layer' must have 4"):
-        check_attention_masks({"layer": weights[0]}, MASK)
-
-
-def behind_residuals():
-    """Two attentions behind residuals that rely on Keras's implicit mask."""
-    keras.utils.set_random_seed(0)
-    ids = keras.Input((6,), dtype="int32")
-    x = embedding(mask_zero=True)(ids)
-    for _ in range(2):
-        x = layers.Add()([x, layers.MultiHeadAttention(2, 4)(x, x)])
-    return keras.Model(ids, x)
-
-
-def test_the_check_says_what_the_outputs_show():
-    """Keras 3.10 to 3.15: the second layer attends to padding."""
-    model = behind_residuals()
-    _, maps = get_attention_weights(model, IDS)
-    first, second = maps
-    leaking = {leak.layer for leak in check_attention_masks(maps, MASK)}
-    assert leaking <= {second}
-    before = to_numpy(model(IDS))
-    vectors = to_numpy(model.layers[1].embeddings)
-    model.layers[1].embeddings.assign(vectors * (np.arange(11) > 0)[:, None])
-    moved = np.abs(before - to_numpy(model(IDS)))[MASK].max()
-    assert bool(leaking) == (moved > 1e-6)
-
-
-@pytest.mark.xfail(
-    strict=True,
-    reason="Keras 3.10 to 3.15 takes the mask from a tensor it attends to. "
-    "Does this pass? Then Keras is mended: say so in chapter 25.",
-)
-def test_keras_keeps_the_padding_mask_behind_a_residual():
-    _, maps = get_attention_weights(behind_residuals(), IDS)
-    assert check_attention_masks(maps, MASK) == []
-
-
 def test_recording_changes_no_loss():
-    losses = []
+    losses, targets = [], draw(2, 6, 3)
     for callbacks in ([], [AttentionRecorder(IDS, every=2)]):
         model = functional(dropout=0.3)
-        model.compile("adam", "mse")
+        model.compile("adam", "mse", jit_compile=False)
         history = model.fit(
-            IDS, draw(2, 6, 3), epochs=4, callbacks=callbacks, verbose=0
+            IDS, targets, epochs=4, callbacks=callbacks, verbose=0
         )
         losses.append(history.history["loss"])
     np.testing.assert_array_equal(*losses)
@@ -448,7 +402,7 @@ def test_recording_a_model_that_shows_less_warns_once_and_trains_on(part):
     for _ in range(part):
         x = layers.MultiHeadAttention(2, 4)(x, x)
     model = keras.Model(inputs, x)
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", jit_compile=False)
     data, recorder = draw(2, 6, 8), AttentionRecorder(draw(1, 6, 8))
     with pytest.warns(UserWarning, match="flash: its mechanism") as told:
         model.fit(data, data, epochs=3, callbacks=[recorder], verbose=0)
@@ -456,3 +410,425 @@ def test_recording_a_model_that_shows_less_warns_once_and_trains_on(part):
     assert recorder.epochs == [0, 1, 2]
     assert [len(maps) for maps in recorder.frames] == [part] * 3
     assert all("flash" in maps.skipped for maps in recorder.frames)
+
+
+class PartlyCompiled(keras.Model):
+    """A part of it is a `tf.function`, which was traced before."""
+
+    def __init__(self, is_compiled):
+        import tensorflow as tf
+
+        super().__init__()
+        self.known, self.hidden = attention("known"), attention("hidden")
+        self.dropped = attention("dropped")
+        self.part = tf.function(lambda x: self.hidden(x, x))
+        if not is_compiled:
+            self.part = lambda x: x
+
+    def call(self, x):
+        return self.part(self.known(x, x))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="TensorFlow's"
+)
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_what_a_compiled_part_may_run_is_named(is_compiled):
+    model = PartlyCompiled(is_compiled)
+    for layer in (model.hidden, model.dropped):
+        layer(X, X)
+    model(X)
+    model.compile("sgd", "mse")
+    model.predict(X, verbose=0)
+    _, maps, skipped = ask(model, X)
+    assert list(maps) == ["known"]
+    told = "it was not called, or a compiled function"
+    assert [*skipped] == (["hidden", "dropped"] if is_compiled else [])
+    assert all(reason.startswith(told) for reason in skipped.values())
+
+
+class TraceAttention(keras.Layer):
+    """Dropout, moving means, a loss and an attribute, in one attention."""
+
+    def __init__(self):
+        super().__init__(name="traces")
+        self.dropout = layers.Dropout(0.5, seed=1)
+        self.norm = layers.BatchNormalization()
+
+    def build(self, shape):
+        self.norm.build(shape)
+
+    def call(self, x, training=False):
+        weights = ops.softmax(scores(x))
+        self.last = weights
+        self.add_loss(ops.mean(weights))
+        weights = self.dropout(weights, training=training)
+        return self.norm(ops.matmul(weights, x), training=training)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_layer_is_left_as_one_call_leaves_it(training):
+    plain, asked = TraceAttention(), TraceAttention()
+    for layer in (plain, asked):
+        layer(X)
+    expected = to_numpy(plain(X, training=training))
+    found, maps, _ = _capture(asked, (X,), {"training": training}, None)
+    # While it trains, the mean of the batch ties the sentences together.
+    assert list(maps) == ([] if training else ["traces"])
+    np.testing.assert_array_equal(to_numpy(found), expected)
+    assert len(asked.losses) == len(plain.losses)
+    np.testing.assert_array_equal(to_numpy(asked.last), to_numpy(plain.last))
+    for a, b in zip(asked.variables, plain.variables, strict=True):
+        np.testing.assert_array_equal(to_numpy(a), to_numpy(b))
+    np.testing.assert_array_equal(
+        to_numpy(asked(X, training=True)), to_numpy(plain(X, training=True))
+    )
+
+
+def test_weights_of_another_path_than_the_outputs_are_not_shown():
+    """As in a nightly of Keras, whose fused path alone was causal."""
+
+    class TwoPaths(keras.layers.MultiHeadAttention):
+        def _compute_attention(
+            self,
+            query,
+            key,
+            value,
+            attention_mask=None,
+            training=None,
+            return_attention_scores=False,
+        ):
+            output, weights = super()._compute_attention(
+                query,
+                key,
+                value,
+                attention_mask,
+                training,
+                return_attention_scores,
+            )
+            return (2 * output if weights is None else output), weights
+
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32") / 50
+    layer = TwoPaths(2, 4, name="attention")
+    layer(x, x)
+    if (
+        layer._compute_attention(*[np.ones((1, 2, 2, 4), "float32")] * 3)[1]
+        is not None
+    ):
+        pytest.skip("this Keras has no fused operation on this machine")
+    with pytest.raises(ValueError, match="give different outputs"):
+        get_attention_weights(layer, x, x)
+
+
+class TwoInputs(keras.Model):
+    def __init__(self):
+        super().__init__(name="two")
+        self.attention = attention()
+
+    def call(self, q, kv, *, shift=0.0):
+        return self.attention(q + shift, kv)
+
+
+def test_the_model_is_called_as_it_is():
+    model, memory = TwoInputs(), draw(2, 3, 8)
+    for args, kwargs in (
+        ((X, memory), {}),
+        ((X,), {"kv": memory, "shift": 1.5}),
+        ((), {"q": X, "kv": memory}),
+    ):
+        outputs, maps = get_attention_weights(model, *args, **kwargs)
+        assert maps["attention"].shape == (2, 2, 5, 3)
+        np.testing.assert_array_equal(
+            to_numpy(outputs), to_numpy(model(*args, **kwargs))
+        )
+    both = [
+        get_attention_weights(model, X, memory, shift=shift)[1]["attention"]
+        for shift in (0.0, 1.5)
+    ]
+    assert np.abs(both[0] - both[1]).max() > 1e-3
+
+
+def test_attention_over_several_axes_has_one_axis_of_queries_and_one_of_keys():
+    data = draw(2, 3, 4, 8)
+    layer = attention("both", attention_axes=(1, 2))
+    _, maps = get_attention_weights(layer, data, data)
+    weights = weights_of(layer, data)
+    assert weights.shape == (2, 2, 3, 4, 3, 4)
+    np.testing.assert_allclose(
+        maps["both"], weights.reshape(2, 2, 12, 12), atol=1e-6
+    )
+    layer = attention("last", attention_axes=(2,))
+    _, maps = get_attention_weights(layer, data, data)
+    weights = weights_of(layer, data)
+    assert weights.shape == (2, 3, 2, 4, 4)
+    np.testing.assert_allclose(
+        maps["last"], weights.reshape(6, 2, 4, 4), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda **options: attention(use_bias=False, **options),
+        lambda **options: layers.GroupQueryAttention(
+            4, 2, 2, use_bias=False, name="attention", **options
+        ),
+    ],
+)
+def test_a_query_that_may_see_nothing_shows_what_keras_does(kind, dropout):
+    """The fused operation averages all keys; the other path gives zeros."""
+    layer = kind(dropout=dropout)
+    mask = np.ones((2, 5, 5), bool)
+    mask[0, 2] = False
+    outputs, maps = get_attention_weights(layer, X, X, attention_mask=mask)
+    all_keys = np.ones((2, 5, 5), bool)
+    even = {"attention_mask": all_keys}
+    x = X.copy()
+    x[0, 2] = 0.0  # a query of zeros scores all keys alike: their mean
+    mean = to_numpy(layer(x, X, **even))[0, 2]
+    row = maps["attention"][0, :, 2]
+    expected = 0.0 if np.abs(to_numpy(outputs)[0, 2]).max() == 0 else 0.2
+    np.testing.assert_allclose(row, expected)
+    if expected:
+        np.testing.assert_allclose(to_numpy(outputs)[0, 2], mean, atol=1e-5)
+    others = np.delete(maps["attention"], 2, axis=2)
+    assert (others.max(-1) > 0.2).all()
+
+
+@pytest.mark.every_backend
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_row_that_may_see_nothing_has_a_true_map_or_none(dtype):
+    """torch's fused operation hides keys by a number that float16 has."""
+    layer = attention(dtype=dtype, use_bias=False)
+    x = 3 * draw(1, 4, 8)
+    mask = np.array([[[True, False, False, False]] + 3 * [4 * [False]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            output, maps = get_attention_weights(
+                layer, x, x, attention_mask=mask
+            )
+        except ValueError as error:
+            assert "give different outputs" in str(error)
+            return
+    value = layer._value_dense(ops.convert_to_tensor(x, dtype))
+    value = to_numpy(ops.cast(value, "float32"))
+    heads = np.einsum("bhts,bshk->bthk", maps["attention"], value)
+    expected = layer._output_dense(ops.convert_to_tensor(heads, dtype))
+    np.testing.assert_allclose(
+        *(to_numpy(ops.cast(y, "float32")) for y in (output, expected)),
+        atol=1e-5 if dtype == "float32" else 0.2,
+    )
+
+
+def test_bfloat16_is_saved_as_what_every_reader_knows(tmp_path):
+    layer = attention(dtype="bfloat16")
+    _, maps = get_attention_weights(layer, X, X)
+    assert maps["attention"].dtype == "bfloat16"
+    maps.save(tmp_path / "maps.npz")
+    again = AttentionMaps.load(tmp_path / "maps.npz")
+    assert again["attention"].dtype == "float32"
+    np.testing.assert_array_equal(
+        again["attention"], maps["attention"].astype("float32")
+    )
+
+
+@pytest.mark.every_backend
+def test_the_softmax_of_keras_is_put_back():
+    nn = sys.modules["keras.src.backend"].nn
+    before = nn.softmax
+    get_attention_weights(attention(), X, X)
+    with pytest.raises(Exception, match="."):
+        get_attention_weights(attention(), np.zeros((2, 3)), np.zeros((2, 3)))
+    assert nn.softmax is before
+
+
+class WithoutWeights(layers.Layer):
+    """A layer like this package's, which has `attend` and forms no weights."""
+
+    weights_from = "For small inputs, `dense_weights` gives them."
+
+    def project_query(self, x):
+        return x
+
+    project_key = project_value = project_query
+
+    def attend(self, query, key, value, mask):
+        return value, None
+
+    def call(self, x):
+        return self.attend(x, x, x, None)[0]
+
+
+def test_a_layer_that_says_where_its_weights_come_from_is_named():
+    x = keras.Input((5, 8))
+    y = WithoutWeights(name="fast")(attention("dense")(x, x))
+    with pytest.warns(UserWarning, match="fast: .*`dense_weights` gives them"):
+        _, maps = get_attention_weights(keras.Model(x, y), X)
+    assert list(maps) == ["dense"]
+    assert maps.skipped["fast"].endswith(WithoutWeights.weights_from)
+
+
+def test_a_layer_without_weights_can_have_an_adapter_of_its_own(monkeypatch):
+    monkeypatch.setattr(adapters, "_REGISTERED", [])
+
+    class Taught(WithoutWeights):
+        pass
+
+    def read(layer, record):
+        def attend(query, key, value, mask):
+            record(ops.ones((2, 5, 5)) / 5)
+            return value, None
+
+        return [(layer, "attend", attend)]
+
+    register_attention_adapter(Taught, read)
+    _, maps = get_attention_weights(Taught(name="taught"), X)
+    assert maps["taught"].shape == (2, 1, 5, 5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
+def test_the_generator_of_torch_is_left_as_the_call_leaves_it():
+    import torch
+
+    class DropsAttention(keras.Layer):
+        def call(self, x):
+            scores = ops.einsum("btd,bsd->bts", x, x)
+            weights = keras.random.dropout(ops.softmax(scores), 0.5)
+            return ops.matmul(weights, x)
+
+    def draw_after(run):
+        layer = DropsAttention()
+        layer(X)
+        torch.manual_seed(3)
+        run(layer)
+        return float(torch.rand((), device=ops.ones(()).device))
+
+    def capture(layer):
+        with pytest.raises(ValueError, match="when it is run again"):
+            get_attention_weights(layer, X)
+
+    assert draw_after(lambda layer: layer(X)) == draw_after(capture)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
+def test_a_module_of_torch_is_named():
+    import torch
+
+    inside = torch.nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    model = keras.Sequential([keras.layers.TorchModuleWrapper(inside), Block()])
+    with pytest.warns(UserWarning, match="a module of torch, not a layer"):
+        _, maps = get_attention_weights(model, X)
+    assert list(maps) == ["block/att"] and len(maps.skipped) == 1
+
+
+def test_a_softmax_alone_is_no_attention():
+    with pytest.raises(ValueError, match="no attention whose weights"):
+        get_attention_weights(layers.Softmax(), X)
+
+
+class AnswersWithoutWeights(layers.MultiHeadAttention):
+    def _compute_attention(self, query, key, value, *args, **kwargs):
+        return ops.dot_product_attention(query, key, value), None
+
+
+def test_a_subclass_that_gives_no_weights_is_heard():
+    layer = AnswersWithoutWeights(2, 4, name="own", use_bias=False)
+    _, maps = get_attention_weights(layer, X, X)
+    plain = attention(use_bias=False)
+    plain(X, X)
+    plain.set_weights(layer.get_weights())
+    _, expected = get_attention_weights(plain, X, X)
+    np.testing.assert_allclose(maps["own"], expected["attention"], atol=1e-6)
+    _, again, gradients = get_attention_gradients(
+        layer, X, X, chosen_output=lambda y: y[:, 3, 1]
+    )
+    np.testing.assert_allclose(again["own"], maps["own"], atol=1e-6)
+    assert np.abs(gradients["own"]).max() > 0
+
+
+class Slots(keras.Layer):
+    """As many memory slots as the mask has columns, as no input has rows."""
+
+    def build(self, shape):
+        self.slots = self.add_weight(shape=(7, 8), initializer="normal")
+
+    def call(self, x, allowed):
+        scores = ops.einsum("btd,sd->bts", x, self.slots)
+        scores = ops.where(allowed, scores, -1e9)
+        return ops.matmul(ops.softmax(scores), self.slots)
+
+
+class SlotAttention(Slots):
+    pass
+
+
+def test_the_columns_of_a_mask_are_not_features(monkeypatch):
+    allowed = np.ones((2, 5, 7), bool)
+    # By their columns, slots are not told from experts or from classes.
+    with pytest.raises(ValueError, match="slots: what its softmax gives"):
+        get_attention_weights(SlotAttention(name="slots"), X, allowed)
+    monkeypatch.setattr(adapters, "_REGISTERED", [])
+    register_attention_adapter(SlotAttention)
+    _, maps = get_attention_weights(SlotAttention(name="slots"), X, allowed)
+    assert maps["slots"].shape == (2, 1, 5, 7)
+
+
+def test_other_threads_run_on_unseen():
+    model = attention()
+    model(X, X)
+    nn = sys.modules["keras.src.backend"].nn
+    before, other = nn.softmax, attention("other")
+    other(X, X)
+    errors = []
+
+    def work():
+        try:
+            for _ in range(5):
+                plain_attend(X)
+                other(X, X)
+                model(X, X)
+                get_attention_weights(model, X, X)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        _, maps = get_attention_weights(model, X, X)
+        assert list(maps) == ["attention"]
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert nn.softmax is before and "call" not in vars(model)
+
+
+def test_an_unbuilt_model_in_training_draws_once():
+    models = []
+    for _ in range(2):
+        keras.utils.set_random_seed(5)
+        models.append(attention(dropout=0.5))
+    plain, asked = models
+    keras.utils.set_random_seed(7)
+    plain(X, X, training=False)
+    expected = to_numpy(plain(X, X, training=True))
+    keras.utils.set_random_seed(7)
+    found, _ = get_attention_weights(asked, X, X, training=True)
+    np.testing.assert_array_equal(to_numpy(found), expected)
+
+
+def test_outputs_may_begin_with_none():
+    class First(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.attention = attention()
+
+        def call(self, x):
+            return None, self.attention(x, x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (nothing, _), maps = get_attention_weights(First(), X)
+    assert nothing is None and list(maps) == ["attention"]

@@ -12,6 +12,11 @@ import keras
 from keras import layers, ops
 import numpy as np
 import pytest
+from zoo import (
+    a_row_that_counts_for_nothing_is_empty_by,
+    a_sink_in_a_column_that_is_first,
+    heads_in_the_batch,
+)
 
 X = draw(2, 5, 8)
 
@@ -266,3 +271,37 @@ def test_there_are_no_gradients_in_inference_mode():
     layer = layers.MultiHeadAttention(2, 4)
     with torch.inference_mode(), pytest.raises(ValueError, match="outside it"):
         get_attention_gradients(layer, X, X, chosen_output=lambda y: y[:, 0, 0])
+
+
+def test_the_gradient_of_an_empty_row_is_zero():
+    layer, inputs, *_ = a_row_that_counts_for_nothing_is_empty_by(
+        "weights", (1,)
+    )
+    _, maps, gradients = get_attention_gradients(
+        layer, *inputs, chosen_output=lambda y: ops.sum(y, (1, 2))
+    )
+    np.testing.assert_array_equal(maps["some"][1, :, 3:], 0)
+    _, mask, value = inputs
+    expected = (value.sum(-1)[:, None] * mask[..., None])[:, None]
+    np.testing.assert_allclose(gradients["some"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("case", "num_heads"),
+    [
+        (heads_in_the_batch(heads_first=True, equal=False), 4),
+        (heads_in_the_batch(heads_first=False, equal=False), 4),
+        (a_sink_in_a_column_that_is_first(True), 1),
+        (a_sink_in_a_column_that_is_first(False), 1),
+    ],
+)
+def test_gradients_have_the_axes_of_their_maps(case, num_heads):
+    (x,) = case.inputs
+    _, maps, gradients = get_attention_gradients(
+        case.model, x, chosen_output=lambda y: ops.sum(y)[None]
+    )
+    # The sum of the output grows by the sum of the value.
+    values = x.reshape(*x.shape[:2], num_heads, -1).sum(-1)
+    expected = values.transpose(0, 2, 1)[:, :, None]
+    expected = np.broadcast_to(expected, maps["some"].shape)
+    np.testing.assert_allclose(gradients["some"], expected, atol=1e-5)

@@ -1,0 +1,43 @@
+"""Each attention of the zoo gives its true map, or is named: none is lost."""
+
+import re
+import warnings
+
+from contract import to_numpy
+from d2l_attention.heatmaps import get_attention_weights
+from keras import tree
+import numpy as np
+import pytest
+from zoo import CASES, telling
+
+
+def ask(model, *args, **kwargs):
+    """Outputs, maps, and the reasons why there are no others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            outputs, maps = get_attention_weights(model, *args, **kwargs)
+        except ValueError as error:
+            said = re.findall("\n  (.*?): (.*)", str(error))
+            return model(*args, **kwargs), {}, dict(said)
+    return outputs, dict(maps), maps.skipped
+
+
+@pytest.mark.parametrize("build", CASES.values())
+def test_each_attention_gives_its_true_map_or_is_named(build):
+    model, inputs, paths, named, options = build()
+    model(*inputs, **options)  # builds it
+    with telling() as told:
+        plain = model(*inputs, **options)
+    outputs, maps, skipped = ask(model, *inputs, **options)
+    for found, wanted in zip(
+        tree.flatten(outputs), tree.flatten(plain), strict=True
+    ):
+        np.testing.assert_array_equal(to_numpy(found), to_numpy(wanted))
+    assert list(maps) == paths, skipped
+    for weights, truth in zip(maps.values(), told, strict=True):
+        assert np.ptp(truth, axis=-1).max() > 0.04  # no even map passes
+        np.testing.assert_allclose(weights, truth, atol=1e-5)
+    assert skipped.keys() == named.keys()
+    for name, reason in named.items():
+        assert reason in skipped[name]
