@@ -1,4 +1,4 @@
-"""Small runs, by the command, in processes of their own."""
+"""Small runs, in this process or by the command."""
 
 import csv
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from d2l_attention.translator.commands.train import main as train
+from filelock import FileLock
 import pytest
 
 SMALL = {
@@ -30,30 +31,41 @@ SMALL = {
 
 
 @pytest.fixture
-def command():
-    """The command of a small run, as a list."""
+def small_run():
+    """What follows `train` in the command of a small run, as a list."""
 
     def make(run, **changed):
         changed = {k.replace("_", "-"): v for k, v in changed.items()}
         options = {**SMALL, **changed}
-        words = [f"--{name}={value}" for name, value in options.items()]
-        program = [sys.executable, "-m", "d2l_attention", "train"]
-        return [*program, str(run), *words]
+        return [str(run), *(f"--{name}={x}" for name, x in options.items())]
 
     return make
 
 
+@pytest.fixture
+def command(small_run):
+    """The whole command, for a process of its own."""
+    program = [sys.executable, "-m", "d2l_attention", "train"]
+    return lambda *run, **changed: [*program, *small_run(*run, **changed)]
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
+    """A folder that all workers of pytest share."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    return folder / "runs"
 
 
 @pytest.fixture
-def finished(command, runs):
+def finished(small_run, runs):
     """The folder of a finished run, made in this process."""
     run = runs / "one"
-    if not (run / "scores.json").exists():
-        assert train(command(run)[4:]) == 0
+    runs.mkdir(exist_ok=True)
+    with FileLock(runs / "one.lock"):  # the first who comes trains
+        if not (run / "scores.json").exists():
+            assert train(small_run(run)) == 0
     return run
 
 

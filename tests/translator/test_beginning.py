@@ -15,6 +15,7 @@ from d2l_attention.translator.settings import RunError, Settings
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.ci
 BESIDE = ["--samples=0", "--checkpoint-every=5"]
 
 
@@ -73,14 +74,14 @@ def test_it_goes_on_when_the_first_run_is_gone(finished, tmp_path, capsys):
     assert (run / "model.keras").exists()
 
 
-def test_pieces_are_those_of_the_first_run(command, tmp_path):
+def test_pieces_are_those_of_the_first_run(small_run, tmp_path):
     """Also where the text to go on with has other characters."""
     corpus = tmp_path / "pairs.tsv"
     corpus.write_text(
         "\n".join(f"go {i} ő\tva {i} ő" for i in range(300)), encoding="utf-8"
     )
     first, run = tmp_path / "first", tmp_path / "more"
-    assert train(command(first, subwords=400, epochs=1)[4:]) == 0
+    assert train(small_run(first, subwords=400, epochs=1)) == 0
     words = [str(run), f"--resume-from={first}", f"--corpus={corpus}"]
     words += ["--num-pairs=250", *BESIDE]
     assert train(words) == 0
@@ -200,7 +201,7 @@ def test_the_settings_of_a_run_make_the_same_run(finished, tmp_path, capsys):
     assert "the shipped corpus has changed" in err
 
 
-def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):
+def test_aligned_files_and_a_test_of_ones_own(small_run, tmp_path, capsys):
     """From the files to the scores."""
     pairs = [(f"go {i} now", f"va {i}") for i in range(200)]
     sides = zip(*pairs, strict=True)
@@ -212,7 +213,7 @@ def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):
     run = tmp_path / "run"
     options = {"corpus": corpus, "test_corpus": own, "num_pairs": 190}
     options |= {"min_frequency": 1, "epochs": 1, "batch_size": 16}
-    assert train(command(run, **options)[4:]) == 0
+    assert train(small_run(run, **options)) == 0
     assert "Left: 150 to train on, 40 to validate, 3 to test" in (
         capsys.readouterr().out
     )
@@ -227,19 +228,19 @@ def test_aligned_files_and_a_test_of_ones_own(command, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert json.loads(out)["sentences"] == 200 and "Left out" not in err
     own.write_text("stop\thalte")  # another test is another run
-    assert train(command(run, **options)[4:]) == 2
+    assert train(small_run(run, **options)) == 2
     assert f"{own} has changed since" in capsys.readouterr().err
 
 
 @pytest.fixture
-def on_a_file(command, runs):
+def on_a_file(small_run, runs):
     """A finished run on a file, and the file."""
     run, corpus = runs / "file", runs / "pairs.tsv"
     lines = [f"Go {i} now!\tva {i}" for i in range(300)]
     corpus.write_text("\n".join(lines))
     if not (run / "scores.json").exists():
         options = {"corpus": corpus, "num_pairs": 300, "epochs": 1}
-        assert train(command(run, **options)[4:]) == 0
+        assert train(small_run(run, **options)) == 0
     return run, corpus
 
 

@@ -26,6 +26,7 @@ import requests
 
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
+pytestmark = pytest.mark.ci
 
 TEXT = "The red cup xyzzy."
 

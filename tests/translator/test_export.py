@@ -6,7 +6,9 @@ import sys
 from d2l_attention.translator import load_translator
 from d2l_attention.translator.commands.export import main as export
 from d2l_attention.translator.commands.train import main as train
+import pytest
 
+pytestmark = pytest.mark.ci
 TEXTS = ["the red cup .", "i see you", "the cat xyzzy"]
 
 # What the page on training shows, and a check that it needs no more.
@@ -72,10 +74,10 @@ def test_words_are_translated_alike_without_the_package(
     assert [path.name for path in folder.parent.iterdir()] == ["exported"]
 
 
-def test_pieces_are_translated_alike(command, finish, tmp_path):
+def test_pieces_are_translated_alike(small_run, finish, tmp_path):
     run, folder = tmp_path / "run", tmp_path / "exported"
     options = {"subwords": 400, "epochs": 1, "warmup_steps": 1}
-    assert train(command(run, **options)[4:]) == 0
+    assert train(small_run(run, **options)) == 0
     assert export([str(run), str(folder)]) == 0
     expected = load_translator(run).translate(TEXTS)
     assert elsewhere(finish, PIECES, folder) == expected

@@ -23,6 +23,7 @@ from PIL import Image
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.ci
 SETTINGS = Settings(
     dim=16,
     num_layers=1,
