@@ -24,12 +24,35 @@ def pytest_configure(config):
         )
 
 
+def pytest_collectstart(collector):
+    """A module is about to be imported, and may draw numbers."""
+    import contract  # after the log level
+
+    contract.begin_to_draw(0)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Reading all chapters takes seconds, which README's run need not wait."""
+    is_course = collection_path.name == "course"
+    return (is_course and config.option.markexpr == "not ci") or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What needs a browser, or is of the course's tools, is for `.ci/run`."""
+    for item in items:
+        if item.path.parent.name == "course" or "browser" in item.fixturenames:
+            item.add_marker("ci")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """No test depends on luck, nor on which tests ran before it."""
-    import keras  # after the log level
+    import contract
+    import keras
 
     keras.utils.set_random_seed(0)
+    contract.begin_to_draw(1000)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ cannot forget one.
 
 import d2l_attention
 import keras
+import pytest
 
 SELF_ATTENTION = {
     "ALiBiAttention": {"num_heads": 2, "key_dim": 3},
@@ -39,7 +40,7 @@ SELF_ATTENTION = {
         "num_heads": 2,
         "key_dim": 3,
         "latent_dim": 5,
-        "rotary_dim": 2,
+        "rotary_dim": 4,
     },
     "LinformerAttention": {
         "num_heads": 2,
@@ -157,6 +158,42 @@ ALWAYS_CAUSAL = {
     "TodaysBlock",
     "WindowAttention",
 }  # no call of theirs sees a later token
+
+# One layer of each mechanism, for the other backends. What differs between
+# layers of one mechanism is no backend's matter.
+MECHANISMS = {
+    "AdditiveAttention",
+    "CompressedAttention",
+    "ContextAttention",
+    "FlashAttention",
+    "GATAttention",
+    "GatedDeltaAttention",
+    "HardAttention",
+    "IndexedAttention",
+    "LatentAttention",
+    "LearnedQueryAttention",
+    "LinformerAttention",
+    "LongformerAttention",
+    "MultiHeadAttention",
+    "PerformerAttention",
+    "ReformerAttention",
+    "SelectedBlockAttention",
+    "StructuredAttention",
+    "T5Attention",
+    "TodaysBlock",
+    "TransformerDecoderBlock",
+    "TransformerEncoderBlock",
+}
+
+
+def on_every_backend(cases):
+    """Names, or tuples that begin with one; all backends run the mechanisms."""
+    for case in cases:
+        values = (case,) if isinstance(case, str) else case
+        everywhere = values[0] in MECHANISMS
+        marks = [pytest.mark.every_backend] if everywhere else []
+        yield pytest.param(*values, marks=marks)
+
 
 ARGUMENTS = {
     **SELF_ATTENTION,

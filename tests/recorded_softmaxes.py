@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 MARKS = [
+    pytest.mark.ci,
     pytest.mark.skipif(
         keras.backend.backend() != "tensorflow", reason="tiny ones, once"
     ),

@@ -24,7 +24,10 @@ PAGES = sorted(
     if not {"_static", "slides"} & {*path.relative_to(BOOK).parts}
 )
 CHAPTER = "notebooks/06_multi_head.html"
-pytestmark = pytest.mark.skipif(not PAGES, reason="the book is not built")
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(not PAGES, reason="the book is not built"),
+]
 
 
 @pytest.fixture(scope="module")

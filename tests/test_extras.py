@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+pytestmark = pytest.mark.ci
 
 
 def run_without(missing, code, **environment):

@@ -4,7 +4,7 @@ import importlib
 import inspect
 import warnings
 
-from contract import to_numpy
+from contract import begin_to_draw, draw, to_numpy
 import d2l_attention
 from d2l_attention import MultiHeadAttention
 from d2l_attention.layers.longformer import longformer_mask
@@ -13,10 +13,12 @@ from every_layer import (
     CONTEXT,
     DECODERS,
     GRAPHS,
+    MECHANISMS,
     OWN_PATTERN,
     POSITION_WISE,
     SELF_ATTENTION,
     make,
+    on_every_backend,
     public_layers,
 )
 import keras
@@ -69,32 +71,28 @@ def run_layer_test(name, shapes, **options):
 
 def test_every_public_layer_is_listed():
     assert {*public_layers()} == {*ARGUMENTS}
-    assert len(ARGUMENTS) == 55
 
 
-@pytest.mark.every_backend
 @pytest.mark.filterwarnings(
     "ignore:.shuffle=True. was passed",
     "ignore:The model does not have any trainable weights",
     "ignore:Gradients do not exist",  # of Longformer without global tokens
 )
-@pytest.mark.parametrize("name", [x for x in ARGUMENTS if x not in GRAPHS])
+@pytest.mark.parametrize(
+    "name", on_every_backend(x for x in ARGUMENTS if x not in GRAPHS)
+)
 def test_keras_s_own_layer_test(name):
-    options = {}
-    if name in NO_FLOAT_GRADIENT:
-        options["run_training_check"] = False
-    run_layer_test(name, SHAPES[name], **options)
+    trains = name in MECHANISMS and name not in NO_FLOAT_GRADIENT
+    run_layer_test(name, SHAPES[name], run_training_check=trains)
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("name", SELF_ATTENTION)
 def test_keras_s_own_layer_test_with_key_and_value(name):
     shapes = {**CROSS, "value_shape": (2, 3, 4)}
     run_layer_test(name, shapes)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", on_every_backend(GRAPHS))
 def test_keras_s_own_layer_test_of_a_graph(name):
     adjacency = np.ones((5, 5), "bool")
     LayerTest().run_layer_test(
@@ -132,8 +130,7 @@ def test_the_declared_shape_is_the_real_one(name):
         assert unknown[-1] == declared[0][-1]
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", on_every_backend(GRAPHS))
 def test_a_graph_s_declared_shapes_are_the_real_ones(name):
     edges = np.array([[0, 1], [2, 2], [3, 4]], "int32")
     for concat in (True, False):
@@ -162,8 +159,7 @@ def test_runs_in_a_sequential_model_and_over_time(name):
     assert tuple(output.shape) == over_time.compute_output_shape(x.shape)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("name", ONE_INPUT)
+@pytest.mark.parametrize("name", on_every_backend(ONE_INPUT))
 def test_clones_alone_and_takes_an_empty_batch(name):
     inputs = keras.Input((5, 4))
     model = keras.Model(inputs, make(name)(inputs))
@@ -179,29 +175,26 @@ def test_clones_alone_and_takes_an_empty_batch(name):
 MUST_KNOW_TRAINING = "HardAttention", "IndexedAttention"
 
 
-@pytest.mark.every_backend
 @pytest.mark.skipif(
     keras.backend.backend() != "jax",
     reason="on TensorFlow Keras's own MultiHeadAttention fails there too",
 )
 @pytest.mark.parametrize(
     "name",
-    [
-        *(x for x in SELF_ATTENTION if x not in MUST_KNOW_TRAINING),
-        *OWN_PATTERN,
-        "decoder",
-    ],
+    on_every_backend(
+        x
+        for x in [*SELF_ATTENTION, *OWN_PATTERN, "TransformerDecoderBlock"]
+        if x not in MUST_KNOW_TRAINING
+    ),
 )
 def test_trains_in_a_remat_scope(name):
     """Keras traces every argument of a rematerialized call."""
     inputs = keras.Input((5, 4))
     with keras.RematScope(mode="full"):
-        if name == "decoder":
-            output = make("TransformerDecoder")(inputs, key=inputs)
-        else:
-            output = make(name)(inputs)
+        more = {"key": inputs} if name in DECODERS else {}
+        output = make(name)(inputs, **more)
     model = keras.Model(inputs, output)
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", jit_compile=False)
     x = np.random.default_rng(0).normal(size=(2, 5, 4)).astype("float32")
     before = model.get_weights()
     with warnings.catch_warnings():
@@ -229,7 +222,7 @@ def test_no_layer_warns_that_it_destroys_a_mask():
         y = make("CausalBlock")(y)
         y = make("ContextAttention")(y, context=h)
         model = keras.Model(ids, keras.layers.Dense(3)(y))
-        model.compile("sgd", "mse")
+        model.compile("sgd", "mse", jit_compile=False)
         data = np.array([[3, 1, 4, 0, 0], [2, 5, 6, 1, 0]])
         model.fit(data, np.ones((2, 5, 3)), verbose=0)
 
@@ -266,13 +259,13 @@ def test_lora_trains_a_projection_and_leaves_its_kernel():
     layer.query_layer.enable_lora(rank=2)
     np.testing.assert_array_equal(to_numpy(model(x)), before)  # B is 0
     kernel = to_numpy(layer.query_layer._kernel)
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", jit_compile=False)
     model.fit(x, before + 1, epochs=2, verbose=0)
     np.testing.assert_array_equal(to_numpy(layer.query_layer._kernel), kernel)
     layer.key_layer.trainable = layer.value_layer.trainable = False
     layer.output_layer.trainable = False
     assert len(layer.trainable_variables) == 2  # A and B
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", jit_compile=False)
     trained = to_numpy(model(x))
     model.fit(x, before + 1, verbose=0)
     assert np.abs(to_numpy(model(x)) - trained).max() > 0
@@ -301,11 +294,11 @@ OTHER_VALUES = {  # than the defaults of what is given by name
     "epsilon": 0.01,
     "ffn_dim": 7,
     "frequencies": [0.5],
-    "key_dim": 3,
+    "key_dim": 6,
     "magnitude": 1.5,
-    "max_distance": 9,
+    "max_distance": 99,
     "max_length": 17,
-    "maxout_dim": 3,
+    "maxout_dim": 4,
     "neighbors": 2,
     "num_buckets": 8,
     "num_heads": 2,
@@ -313,7 +306,7 @@ OTHER_VALUES = {  # than the defaults of what is given by name
     "num_rounds": 3,
     "num_sinks": 2,
     "output_dim": 7,
-    "scale": 0.5,
+    "scale": 0.3,
     "seed": 3,
     "soft_cap": 5.0,
     "units": 5,
@@ -371,6 +364,74 @@ def test_the_config_holds_every_argument(name):
     assert cls.from_config(config).get_config() == config
 
 
+NO_OTHER_OUTPUT = {  # what an option changes instead
+    "block_size": "memory",
+    "chunk_size": "memory, but for Reformer",
+    "decay": "the next mean",
+    "max_distance": "buckets behind 16",
+    "max_length": "how long a text may be",
+    "num_sinks": "a cache",
+    "seed": "weights that are copied here",
+}
+PAIR = {"source": np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 0]])}
+PAIR["target"] = PAIR["source"][:, ::-1].copy()
+MODEL_INPUTS = {
+    **dict.fromkeys(("BahdanauSeq2Seq", "FixedContextSeq2Seq"), PAIR),
+    **dict.fromkeys(("RNNSearch", "Transformer"), PAIR),
+    "ContrastivePair": {"image": np.eye(3, 4), "text": np.eye(3, 5)},
+    "HierarchicalAttentionNetwork": np.array([[[3, 1, 4], [5, 2, 0]]]),
+    "PointerNetwork": {
+        "items": np.eye(3, 2)[None],
+        "places": np.array([[2, 0, 1]]),
+    },
+    "VisionTransformer": np.linspace(0, 1, 48).reshape(1, 4, 4, 3),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [x for x in [*ARGUMENTS, *MODELS] if x != "MovingBaseline"]
+)
+def test_every_option_changes_what_is_computed(name):
+    """One that is kept in the config, and handed on to nobody, does not."""
+    cls, sizes, named, options = constructor(name)
+
+    def computed(values=None, **asked):
+        keras.utils.set_random_seed(0)
+        made = cls(*sizes, **named, **asked)
+        inputs, others = MODEL_INPUTS.get(name, PAIR["source"]), {}
+        if name in ARGUMENTS:
+            begin_to_draw(0)
+            inputs, *rest = (draw(*shape) for shape in SHAPES[name].values())
+            keys = [x.removesuffix("_shape") for x in SHAPES[name]][1:]
+            others = dict(zip(keys, rest, strict=True))
+        if name in GRAPHS:
+            others["adjacency"] = np.tri(5, k=-1, dtype=bool)
+        if "training" in inspect.signature(made.call).parameters:
+            others["training"] = "dropout" in asked
+        if name in ARGUMENTS:
+            made.build(*SHAPES[name].values())
+        else:
+            made(inputs, **others)
+        values = values or [0.5 + draw(*w.shape) for w in made.weights]
+        if [w.shape for w in made.weights] != [x.shape for x in values]:
+            return values, None
+        for weight, value in zip(made.weights, values, strict=True):
+            if "seed" not in weight.path:
+                weight.assign(value)
+        outputs = keras.tree.flatten(made(inputs, **others))
+        return values, np.concatenate([to_numpy(x).ravel() for x in outputs])
+
+    values, plain = computed()
+    if name == "HardAttention":  # reads the key of the highest score
+        options.remove("scale")
+    options = [x for x in options if x not in NO_OTHER_OUTPUT]
+    for option, value in other_values(cls, options).items():
+        _, other = computed(values, **{option: value})
+        same = other is not None and plain.shape == other.shape
+        same = same and np.allclose(plain, other, rtol=1e-4)
+        assert not same, f"{option}={value!r} changes nothing"
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -414,6 +475,27 @@ def test_weights_begin_as_large_as_they_should(
     (found,) = [w for w in layer.weights if w.path.split("/")[-1] == weight]
     # A thousand numbers or more: their deviation is off by 2 or 3 percent.
     np.testing.assert_allclose(np.std(to_numpy(found)), deviation, rtol=0.08)
+
+
+ROUNDED_NEVER = {  # in half precision; name → the variable
+    "PerformerAttention": "directions",
+    "ReformerAttention": "rotations",
+    "SinkAttention": "sinks",
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_no_half_precision_may_round_keeps_its_digits(name):
+    layer, shapes = make(name), SHAPES[name]
+    layer.build(*shapes.values())
+    with keras.src.backend.AutocastScope("bfloat16"):
+        kept = [
+            v.path.split("/")[-1]
+            for v in layer.variables
+            if keras.backend.standardize_dtype(v.value.dtype) == "float32"
+        ]
+    kept = {*kept} - {"beta", "gamma"}  # of Keras's norms
+    assert kept == {ROUNDED_NEVER.get(name)} - {None}
 
 
 SIZES = {

@@ -17,6 +17,7 @@ from every_layer import (
     POSITION_WISE,
     SELF_ATTENTION,
     make,
+    on_every_backend,
     public_layers,
 )
 import keras
@@ -71,49 +72,30 @@ def calls(name):
     assert not unknown, f"{name}.call has tensors without a case: {unknown}"
     needed = [x for x in rest if x in REQUIRED and name in DECODERS | CONTEXT]
     found = [needed, *([*needed, x] for x in rest if x not in needed), rest]
-    return sorted({tuple(sorted(x)) for x in found})
+    return sorted({tuple(sorted(x)) for x in found}, key=len)
 
 
-CASES = [
-    (name, tensors)
-    for name in (
-        *SELF_ATTENTION,
-        *OWN_PATTERN,
-        *DECODERS,
-        *CONTEXT,
-        *POSITION_WISE,
-    )
-    for tensors in calls(name)
-]
+EMBEDDING = keras.layers.Embedding(7, 4, mask_zero=True)
+EMBEDDING.build((None, None))
 
 
-class Subclassed(keras.Model):
-    def __init__(self, run):
-        super().__init__()
-        self.embedding, self.run = _embedding(), run
-
-    def call(self, ids):
-        return self.run(self.embedding(ids))
-
-
-def _embedding():
-    return keras.layers.Embedding(7, 4, mask_zero=True, name="embedding")
+def directly(run):
+    """A function of ids, as in a call of a subclassed model."""
+    return lambda ids: run(EMBEDDING(ids))
 
 
 def functional(run):
     ids = keras.Input((5,), dtype="int32")
-    return keras.Model(ids, run(_embedding()(ids)))
+    return keras.Model(ids, run(EMBEDDING(ids)))
 
 
 def moved(model):
     """How far outputs of real tokens move with the padding's vector."""
-    model(IDS)
-    table = model.get_layer("embedding").embeddings
     outputs = []
     for vector in (np.zeros(4), np.array([5.0, -3.0, 8.0, 2.0])):
         values = np.random.default_rng(0).normal(size=(7, 4))
         values[0] = vector
-        table.assign(values.astype("float32"))
+        EMBEDDING.embeddings.assign(values.astype("float32"))
         output = to_numpy(model(IDS))
         of_tokens = output.shape[:2] == REAL.shape  # and not pooled
         outputs.append(output[REAL] if of_tokens else output)
@@ -123,65 +105,68 @@ def moved(model):
     return np.abs(first - second).max()
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize(
-    ("name", "tensors", "make_model"),
-    [
-        *((*case, functional) for case in CASES),
-        *((*case, Subclassed) for case in dict(CASES).items()),
-    ],
+    "name",
+    on_every_backend(
+        [
+            *SELF_ATTENTION,
+            *OWN_PATTERN,
+            *DECODERS,
+            *CONTEXT,
+            *POSITION_WISE,
+        ]
+    ),
 )
-def test_padding_moves_no_real_token(name, tensors, make_model):
+def test_padding_moves_no_real_token(name):
+    """Whichever tensors a call has; a functional model is given them all."""
+    layer, ways = make(name), calls(name)
+    for tensors, make_model in (
+        *((tensors, directly) for tensors in ways),
+        (ways[-1], functional),
+    ):
+
+        def run(h, tensors=tensors):
+            given = {x: TENSORS[x](h) for x in tensors}
+            if "key" in given and "key_mask" in given:  # it replaces `key`'s
+                given["key_mask"] = ops.convert_to_tensor(REAL)
+            if name in SAME_FOR_ALL_QUERIES and "attention_mask" in given:
+                given["attention_mask"] = given["attention_mask"][:1]
+            return layer(h, **given)
+
+        assert moved(make_model(run)) == 0.0, tensors
+
+
+@pytest.mark.parametrize("name", on_every_backend(SELF_ATTENTION))
+def test_a_mask_of_the_keys_or_of_the_values_is_enough(name):
     layer = make(name)
+    for masked in ("key", "value"):
 
-    def run(h):
-        given = {x: TENSORS[x](h) for x in tensors}
-        if "key" in given and "key_mask" in given:  # it replaces that of `key`
-            given["key_mask"] = ops.convert_to_tensor(REAL)
-        if name in SAME_FOR_ALL_QUERIES and "attention_mask" in given:
-            given["attention_mask"] = given["attention_mask"][:1]
-        return layer(h, **given)
+        def run(h, masked=masked):
+            tensors = {"key": h * 1.0, "value": h * 1.0, masked: h}
+            return layer(h * 1.0, **tensors)
 
-    assert moved(make_model(run)) == 0.0
+        for make_model in (directly, functional):
+            assert moved(make_model(run)) == 0.0, masked
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make_model", [functional, Subclassed])
-@pytest.mark.parametrize("name", SELF_ATTENTION)
-@pytest.mark.parametrize("masked", ["key", "value"])
-def test_a_mask_of_the_keys_or_of_the_values_is_enough(
-    masked, name, make_model
-):
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    on_every_backend(
+        [("ContextAttention", "context"), *((x, "key") for x in DECODERS)]
+    ),
+)
+def test_the_mask_of_the_other_tensor_is_enough(name, tensor):
     layer = make(name)
-
-    def run(h):
-        tensors = {"key": h * 1.0, "value": h * 1.0, masked: h}
-        return layer(h * 1.0, **tensors)
-
-    assert moved(make_model(run)) == 0.0
-
-
-@pytest.mark.parametrize("make_model", [functional, Subclassed])
-def test_the_mask_of_a_context_is_enough(make_model):
-    layer = make("ContextAttention")
-    model = make_model(lambda h: layer(h * 1.0, context=h))
-    assert moved(model) == 0.0
-
-
-@pytest.mark.every_backend
-@pytest.mark.parametrize("make_model", [functional, Subclassed])
-@pytest.mark.parametrize("name", DECODERS)
-def test_a_decoder_needs_the_mask_of_its_source_alone(name, make_model):
-    layer = make(name)
-    model = make_model(lambda h: layer(h * 1.0, key=h))
-    assert moved(model) == 0.0
+    for make_model in (directly, functional):
+        model = make_model(lambda h: layer(h * 1.0, **{tensor: h}))
+        assert moved(model) == 0.0
 
 
 @pytest.mark.parametrize("name", [*SELF_ATTENTION, *OWN_PATTERN])
 def test_the_test_would_see_a_lost_mask(name):
     """Without any mask the padding's vector moves the real tokens."""
     layer = make(name)
-    how_far = moved(functional(lambda h: layer(h * 1.0)))
+    how_far = moved(directly(lambda h: layer(h * 1.0)))
     if name in ALWAYS_CAUSAL:  # padding stands behind all that see it
         assert how_far == 0.0
     else:
@@ -190,6 +175,6 @@ def test_the_test_would_see_a_lost_mask(name):
 
 @pytest.mark.parametrize("name", [*SELF_ATTENTION, *OWN_PATTERN, *DECODERS])
 def test_the_mask_goes_on_to_the_next_layer(name):
-    layer, h = make(name), _embedding()(IDS)
+    layer, h = make(name), EMBEDDING(IDS)
     output = layer(h, **({"key": h} if name in DECODERS else {}))
     np.testing.assert_array_equal(to_numpy(get_keras_mask(output)), REAL)

@@ -21,9 +21,12 @@ ROOT = Path(__file__).parents[1]
 SLIDES, BUILT = ROOT / "docs/slides", ROOT / "docs/_build/slides"
 DECKS = sorted(path.stem for path in SLIDES.glob("[0-9]*.md"))
 MOST_WORDS, MOST_LINES = 40, 8
-pytestmark = pytest.mark.skipif(
-    not (BUILT / "index.html").is_file(), reason="the slides are not built"
-)
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(
+        not (BUILT / "index.html").is_file(), reason="the slides are not built"
+    ),
+]
 every_deck = pytest.mark.parametrize("name", DECKS)
 
 

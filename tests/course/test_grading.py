@@ -341,8 +341,16 @@ def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
     assert skipped == ["Cy", "Di"]
     homework = f"all/Cy_4713{inside}/my homework.ipynb"
     assert grading.uncollected(course, name) == [homework]
-    shutil.rmtree(course / "submitted" / "Bo")
-    assert len(grading.uncollected(course, name)) == 2
+    # Later one of the two hands in again, and is still told from the other.
+    with zipfile.ZipFile(archive / "all.zip", "w") as file:
+        path = f"Ada Lovelace_4711{inside}/{name}.ipynb"
+        file.writestr(path, "once more")
+    shutil.rmtree(course / "downloaded" / name / "extracted")
+    again = ["zip_collect", name, "--force", "--update"]
+    assert grading.nbgrader(course, 60, *again) == 0
+    submitted = course.glob(f"submitted/*/{name}/{name}.ipynb")
+    found = {x.parent.parent.name: x.read_text() for x in submitted}
+    assert found == lies | {"Ada Lovelace_4711": "once more"}
 
 
 def test_what_cannot_be_read_is_named(tmp_path):

@@ -8,6 +8,7 @@ from d2l_attention import (
     contrastive_loss,
     patches,
 )
+from d2l_attention.layers.images import unit
 import keras
 from keras import ops
 import numpy as np
@@ -198,6 +199,14 @@ def test_a_large_scale_and_half_precision_do_no_harm():
     np.testing.assert_allclose(half, near, atol=0.02)
     zero = to_numpy(contrastive_loss(np.zeros((3, 2)), np.zeros((3, 2)), 1.0))
     np.testing.assert_allclose(zero, np.log(3), atol=1e-6)
+
+
+def test_a_long_vector_has_length_1_in_float16_too():
+    """The square of 256 is more than float16 holds."""
+    u = draw(5, 3)
+    u *= 400 / np.linalg.norm(u, axis=-1, keepdims=True)
+    found = to_numpy(unit(u.astype("float16")))
+    np.testing.assert_allclose(found, u / 400, atol=1e-3)
 
 
 def test_pictures_without_a_text_are_told():

@@ -39,6 +39,7 @@ def test_it_is_attention_with_gaussian_scores():
     )
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")  # not ours
 def test_it_equals_statsmodels():
     statsmodels = pytest.importorskip("statsmodels.nonparametric.api")

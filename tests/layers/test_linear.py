@@ -236,6 +236,7 @@ def test_as_transformers_computes_it():
         assert_close(recurrent_attention(**parts), expected, atol=1e-6)
 
 
+@pytest.mark.ci
 def test_as_keras_hub_computes_it():
     rule = pytest.importorskip(
         "keras_hub.src.models.qwen3_5.qwen3_5_gated_delta_net"

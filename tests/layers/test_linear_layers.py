@@ -1,9 +1,10 @@
 """What the layers of linear cost share: saving, compiling, no n × n tensor."""
 
 from contract import (
+    CAN_COMPILE,
     check_mask_of_keras,
-    compile_for_training,
     draw,
+    gradients,
     to_numpy,
 )
 from d2l_attention import (
@@ -53,7 +54,7 @@ def options_of(name):
 @pytest.mark.parametrize(
     "name", [x for x in LAYERS if x == "linformer" or "causal" in x]
 )
-def test_saves_compiles_and_trains(name, tmp_path):
+def test_saves_and_compiles(name, tmp_path):
     halved = name in ("causal longformer", "causal reformer")
     dtype = "mixed_float16" if halved else "float32"
     inputs = keras.Input((None, 7))
@@ -63,10 +64,7 @@ def test_saves_compiles_and_trains(name, tmp_path):
     assert model.outputs[0].shape == (None, None, 7)
     compute = dtype.removeprefix("mixed_")
     assert model.outputs[0].dtype == compute
-    compile_for_training(model, keras.optimizers.Adam(0.01), "mse")
     x = draw(8, 37, 7)
-    losses = model.fit(x, x, epochs=5, verbose=0).history["loss"]
-    assert losses[-1] < losses[0]
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.layers[-1].get_config() == layer.get_config()
@@ -74,6 +72,7 @@ def test_saves_compiles_and_trains(name, tmp_path):
     np.testing.assert_array_equal(to_numpy(again(x)), found)
     assert found.dtype == compute
     if dtype == "float32":
+        model.compile(jit_compile=CAN_COMPILE)
         compiled = model.predict(x, verbose=0)
         np.testing.assert_allclose(compiled, found, atol=1e-5)
 
@@ -127,24 +126,19 @@ def test_keras_fills_the_mask(name):
 @pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_are_finite_and_reach_every_weight(name):
-    layer = LAYERS[name]()
-    inputs = keras.Input((None, 7))
-    mask = keras.Input((None,), dtype="bool")
-    options = options_of(name)
-    output = layer(inputs, key_mask=mask, **options)
-    model = keras.Model([inputs, mask], output)
-    model.compile(keras.optimizers.SGD(1.0), "mse")
-    x, present = (
-        draw(4, 37, 7),
-        np.arange(37) < np.array([[0], [9], [20], [37]]),
-    )
-    before = [to_numpy(w) for w in layer.trainable_weights]
-    model.fit([x, present], draw(4, 37, 7, seed=2), verbose=0)
-    for old, weight in zip(before, layer.trainable_weights, strict=True):
-        new = to_numpy(weight)
-        assert np.isfinite(new).all(), weight.path
+    layer, x = LAYERS[name](), draw(4, 37, 7)
+    present = np.arange(37) < np.array([[0], [9], [20], [37]])
+    options = options_of(name) | {"key_mask": present}
+    direction = draw(*layer(x, **options).shape)
+    for weight, gradient in zip(
+        layer.trainable_weights,
+        gradients(layer, x, options, direction),
+        strict=True,
+    ):
+        gradient = to_numpy(gradient)
+        assert np.isfinite(gradient).all(), weight.path
         if not weight.path.endswith("W_k/bias"):  # the same for every key
-            assert np.abs(new - old).max() > 0, weight.path
+            assert np.abs(gradient).max() > 0, weight.path
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -113,12 +113,11 @@ def test_masks_that_differ_between_queries_are_refused():
         layer(draw(2, 5, 7), attention_mask=causal_mask(5))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\)"):
         layer(draw(2, 5, 7), attention_mask=np.ones((2, 5, 5), bool))
-    same = layer(draw(2, 5, 7), attention_mask=np.ones((2, 1, 5), bool))
-    also = layer(draw(2, 5, 7), attention_mask=np.ones((1, 5), bool))
+    x = draw(2, 5, 7)
+    same = layer(x, attention_mask=np.ones((2, 1, 5), bool))
+    also = layer(x, attention_mask=np.ones((1, 5), bool))
     np.testing.assert_array_equal(to_numpy(same), to_numpy(also))
-    np.testing.assert_array_equal(
-        to_numpy(same), to_numpy(layer(draw(2, 5, 7)))
-    )
+    np.testing.assert_array_equal(to_numpy(same), to_numpy(layer(x)))
 
 
 @pytest.mark.parametrize("wrong", [{"rank": 0}, {"max_length": 2.5}])

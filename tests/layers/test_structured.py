@@ -163,8 +163,9 @@ def test_transitions_learn_and_the_layer_is_saved(tmp_path):
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_half_precision(policy):
     layer = make(dtype=policy)
-    output, weights = layer(**attention_inputs(5), return_attention_scores=True)
-    exact = make()(**attention_inputs(5))
+    inputs = attention_inputs(5)
+    output, weights = layer(**inputs, return_attention_scores=True)
+    exact = make()(**inputs)
     for tensor in (output, weights):
         dtype = keras.backend.standardize_dtype(tensor.dtype)
         assert dtype == policy.removeprefix("mixed_")

@@ -35,7 +35,13 @@ import pytest
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 SIZES = {"num_heads": 6, "key_dim": 4, "value_dim": 5, "output_dim": 11}
-ALL = {"window": 7, "use_sinks": True, "use_gate": True, "soft_cap": 0.7}
+ALL = {
+    "window": 7,
+    "use_sinks": True,
+    "use_gate": True,
+    "soft_cap": 0.7,
+    "epsilon": 0.3,
+}
 KINDS = {"plain": {}, "all": {"num_kv_heads": 3, **ALL}}
 
 
@@ -56,8 +62,8 @@ def test_contract(kind, monkeypatch):
     )
 
 
-def rms(x, gain):
-    return gain * x / np.sqrt(np.mean(x**2, -1, keepdims=True) + 1e-6)
+def rms(x, gain, epsilon=1e-6):
+    return gain * x / np.sqrt(np.mean(x**2, -1, keepdims=True) + epsilon)
 
 
 def one_by_one(layer, x):
@@ -69,8 +75,8 @@ def one_by_one(layer, x):
         (x @ w[f"{name}/kernel"]).reshape(*x.shape[:2], n, -1)
         for name, n in (("W_q", h), ("W_k", g), ("W_v", g), ("W_g", h))
     )
-    q = rms(q, w["query_norm/scale"])
-    k = rms(k, w["key_norm/scale"])
+    q = rms(q, w["query_norm/scale"], layer.epsilon)
+    k = rms(k, w["key_norm/scale"], layer.epsilon)
     q, k = (to_numpy(rotate(z, layer.frequencies)) for z in (q, k))
     heads = np.zeros((*q.shape[:3], v.shape[-1]))
     for b, i, j in np.ndindex(q.shape[:3]):
@@ -314,6 +320,17 @@ def test_attention_over_depth():
     assert_close(again, found)
     nothing, _ = attend_over_depth(query, outputs, np.zeros(5, bool))
     assert (to_numpy(nothing) == 0).all()
+
+
+def test_outputs_whose_squares_float16_does_not_hold():
+    """What is read is as if they were 256 times smaller."""
+    outputs = 3 * draw(2, 3, 5, 7)
+    query = draw(7).astype("float16")
+    _, expected = attend_over_depth(query.astype("float32"), outputs)
+    large = (256 * outputs).astype("float16")
+    assert np.abs(large).max() > 256
+    _, weights = attend_over_depth(query, large)
+    assert_close(weights, expected, 5e-3)
 
 
 @needs_use_gate

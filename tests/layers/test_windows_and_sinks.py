@@ -18,6 +18,7 @@ from d2l_attention import (
     RotaryAttention,
     SinkAttention,
     StreamingAttention,
+    TodaysAttention,
     WindowAttention,
     add_sinks,
     flash_attention,
@@ -418,6 +419,19 @@ def test_a_sink_in_half_precision(dtype):
         assert keras.backend.standardize_dtype(x.dtype) == dtype
     found = to_numpy(ops.cast(found, "float32"))
     assert_close(found, expected, atol=3e-2)
+
+
+@pytest.mark.parametrize("kind", [SinkAttention, TodaysAttention])
+def test_a_sink_is_not_rounded_to_bfloat16(kind):
+    """Which takes 8.03 for 8, and so 3 % from the sink."""
+    options = {"use_sinks": True} if kind is TodaysAttention else {}
+    layer, x = kind(1, 4, dtype="mixed_bfloat16", **options), draw(1, 3, 5)
+    layer.build(x.shape)
+    layer.query_layer.kernel.assign(np.zeros((5, 4)))  # scores of 0
+    layer.sinks.assign([8.03])
+    _, weights = layer(x, return_attention_scores=True)
+    found = to_numpy(ops.cast(weights, "float32"))[0, 0, -1]
+    np.testing.assert_allclose(found, 1 / (3 + np.exp(8.03)), rtol=0.01)
 
 
 @pytest.mark.parametrize(

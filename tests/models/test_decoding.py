@@ -68,15 +68,15 @@ def test_a_model_of_half_precision_decodes_as_it_was_taught(model):
     ],
 )
 def test_predict_is_batched_and_compiled_and_says_the_same(model, decoder):
-    model = sharpen(make(model, num_layers=1))  # most of the time is XLA's
+    xla = model is BahdanauSeq2Seq or decoder is BeamDecoder
+    model = sharpen(make(model, num_layers=1))
     decoder = decoder(model, START, END, 9)
+    decoder.compile(jit_compile=xla and CAN_COMPILE)
     sources = np.concatenate([SOURCE, SOURCE[::-1], SOURCE])
     eager = to_numpy(decoder(sources))
     np.testing.assert_array_equal(
         decoder.predict(sources, batch_size=4, verbose=0), eager
     )
-    decoder.compile(jit_compile=CAN_COMPILE)
-    np.testing.assert_array_equal(decoder.predict(sources, verbose=0), eager)
     # A sentence's translation does not depend on its neighbours.
     for row, source in zip(eager, sources, strict=True):
         np.testing.assert_array_equal(to_numpy(decoder(source[None]))[0], row)
@@ -181,8 +181,9 @@ def test_numbers_that_make_no_sense_are_named(bad):
         BeamDecoder(make(MODELS[1]), **options)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("kind", [Transformer, LanguageModel])
+@pytest.mark.parametrize(
+    ("kind", "jit_compile"), [(Transformer, False), (LanguageModel, True)]
+)
 def test_long_caches_are_read_as_far_as_they_are_written(kind, jit_compile):
     """Each of 140 tokens is the likeliest of a pass without a cache."""
     vocabularies = (11,) * (2 if kind is Transformer else 1)

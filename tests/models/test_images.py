@@ -110,6 +110,18 @@ def test_a_pair_trains_without_labels_and_evaluates_to_its_loss():
         )
 
 
+def test_the_losses_of_the_encoders_count():
+    heavy = keras.layers.Dense(7, kernel_regularizer="l2")
+    model = pair(keras.Sequential([keras.layers.Flatten(), heavy]))
+    model.compile("sgd", jit_compile=False)
+    found = model.evaluate(INPUTS, verbose=0)
+    vectors, scale = model(INPUTS), model.scale()
+    of_pairs = contrastive_loss(vectors["image"], vectors["text"], scale)
+    own = 0.01 * np.square(to_numpy(heavy.kernel)).sum()
+    assert own > 0.01
+    np.testing.assert_allclose(found, to_numpy(of_pairs) + own, rtol=1e-5)
+
+
 def test_the_scale_is_at_most_100_and_can_fall_again():
     model = pair()
     model.compile(keras.optimizers.SGD(1e-5), jit_compile=False)

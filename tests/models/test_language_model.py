@@ -2,14 +2,19 @@
 
 from collections import Counter
 
-from contract import compile_for_training, note_dropout, to_numpy
+from contract import compile_for_training, draw, note_dropout, to_numpy
 from d2l_attention import (
+    AttentionBlock,
+    BlockLanguageModel,
     CausalBlock,
     GreedyDecoder,
     GroupedQueryAttention,
     LanguageModel,
     PagedKVCache,
+    TodaysLanguageModel,
 )
+from every_layer import OWN_PATTERN, SELF_ATTENTION, public_layers
+from every_layer import make as make_layer
 import keras
 from keras import ops
 import numpy as np
@@ -178,6 +183,52 @@ def test_trains_saves_and_loads(tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(to_numpy(again(IDS)), to_numpy(model(IDS)))
+
+
+def kinds():
+    """Each layer that decodes with a cache, in a block."""
+    for name in {**SELF_ATTENTION, **OWN_PATTERN}:
+        # What a stream dropped, no pass over the whole text drops; layers of
+        # contexts are called with one, and have no steps.
+        others = "StreamingAttention" == name or "Context" in name
+        if hasattr(public_layers()[name], "step") and not others:
+            yield name
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_prompts_of_two_lengths_go_on_as_each_would_alone(name):
+    """All weights are drawn: tables and biases of zeros would hide a slip."""
+    layer = make_layer(name)
+    block = layer if hasattr(layer, "ffn") else AttentionBlock(layer, 4, 7)
+    model = BlockLanguageModel(11, 4, [block], max_length=13)
+    model.build((None, None))
+    for weight in model.trainable_weights:
+        weight.assign(weight + 0.3 * draw(*weight.shape))
+    prompts = np.array([[3, 1, 4, 1, 5, 9, 2], [6, 5, 3, 0, 0, 0, 0]])
+    more, state = np.array([[8, 9, 7], [9, 3, 2]]), model.start(prompts)
+    for t in range(3):
+        logits, state = model.step(more[:, t], state)
+        for row, length in enumerate((7, 3)):
+            text = np.append(prompts[row, :length], more[row, : t + 1])[None]
+            np.testing.assert_allclose(
+                to_numpy(logits)[row], to_numpy(model(text))[0, -1], atol=2e-5
+            )
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_logits_are_products_in_float32(tied, dtype):
+    """In half precision many of a thousand words would have equal ones."""
+    model = TodaysLanguageModel(
+        97, 8, 1, 2, 7, tie_embeddings=tied, dtype=dtype
+    )
+    ids = np.arange(1, 97)[None]
+    found = to_numpy(model(ids))
+    x = model.final_norm(model.blocks[0](model.embed(ids)))
+    kernel = to_numpy(model.output_layer.weights[0])
+    assert kernel.dtype == found.dtype == "float32"
+    expected = to_numpy(x).astype("float32") @ (kernel.T if tied else kernel)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
