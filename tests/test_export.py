@@ -12,6 +12,7 @@ from every_layer import (
     CONTEXT,
     DECODERS,
     GRAPHS,
+    MECHANISMS,
     OWN_PATTERN,
     POSITION_WISE,
     SELF_ATTENTION,
@@ -136,8 +137,15 @@ CANNOT_CAUSAL = {
 
 
 @pytest.mark.filterwarnings("ignore:\\s*Warning. tf.lite.Interpreter")
-@pytest.mark.parametrize("name", ARGUMENTS)
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize(
+    ("format_", "name"),
+    [
+        *(("SavedModel", name) for name in ARGUMENTS),
+        # which are made of it: one layer of each mechanism, and exceptions
+        *((x, name) for x in ("ONNX", "TFLite") for name in sorted(MECHANISMS)),
+        *sorted((x, name) for x, name in CANNOT if name not in MECHANISMS),
+    ],
+)
 def test_at_another_length_the_exported_layer_computes_the_same(
     format_, name, tmp_path
 ):

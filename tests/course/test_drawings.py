@@ -1,5 +1,6 @@
 """Drawings: each is readable, and is what its script draws."""
 
+from functools import lru_cache
 import re
 
 from course import build
@@ -8,6 +9,7 @@ import matplotlib as mpl
 import pytest
 
 SCRIPTS = build.scripts(build.sources([]))
+drawn = lru_cache(build.drawn)  # each once
 
 
 def sheet_of(lines, height=300):
@@ -19,15 +21,14 @@ def sheet_of(lines, height=300):
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_drawing_is_readable_and_what_its_script_draws(script):
-    sheet = build.drawn(script)
+    sheet = drawn(script)
     assert sheet.problems() == []
-    drawn = sheet.svg()
-    assert len(drawn.encode()) <= 60_000
+    svg = sheet.svg()
+    assert len(svg.encode()) <= 60_000
     kept = script.with_suffix(".svg").read_text(encoding="utf-8")
     # Another version of matplotlib may place a curve's points elsewhere.
     if f"Matplotlib v{mpl.__version__}," in kept:
-        assert kept == drawn
-    assert build.drawn(script).svg() == drawn
+        assert kept == svg
 
 
 NARROW = [script for script in SCRIPTS if script.stem.endswith("_narrow")]
@@ -38,7 +39,7 @@ WIDE = [script for script in SCRIPTS if script not in NARROW]
 def test_a_narrow_drawing_is_another_form_of_a_wide_one(script):
     wide = script.with_stem(script.stem.removesuffix("_narrow"))
     assert wide in WIDE
-    assert build.drawn(script).width < build.drawn(wide).width
+    assert drawn(script).width < drawn(wide).width
 
 
 @pytest.mark.parametrize("script", WIDE, ids=lambda path: path.stem)

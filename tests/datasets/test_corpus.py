@@ -17,6 +17,7 @@ UPOS = set(
 )
 
 
+@pytest.mark.ci
 def test_the_committed_file_is_what_the_grammar_writes(monkeypatch):
     monkeypatch.syspath_prepend(str(DATA))
     spec = importlib.util.spec_from_file_location(
