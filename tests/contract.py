@@ -135,18 +135,6 @@ def attention_inputs(query_size=7, key_size=5, value_size=3):
     }
 
 
-def check_mask_of_keras(layer):
-    """What an embedding says of padding reaches a layer of self-attention."""
-    ids = np.array([[3, 2, 1, 0, 0]])
-    normal = keras.initializers.RandomNormal(stddev=1)
-    embedded = keras.layers.Embedding(5, 7, normal, mask_zero=True)(ids)
-    x = to_numpy(embedded)
-    found = to_numpy(layer(embedded))
-    expected = layer(x, key_mask=ids != 0)
-    assert_same(found, expected)
-    assert np.abs(found - to_numpy(layer(x))).max() > 1e-4
-
-
 def check_layer(
     make_layer,
     inputs,

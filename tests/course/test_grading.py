@@ -346,7 +346,7 @@ def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
         path = f"Ada Lovelace_4711{inside}/{name}.ipynb"
         file.writestr(path, "once more")
     shutil.rmtree(course / "downloaded" / name / "extracted")
-    again = ["zip_collect", name, "--force", "--update"]
+    again = ["zip_collect", name, "--force"]
     assert grading.nbgrader(course, 60, *again) == 0
     submitted = course.glob(f"submitted/*/{name}/{name}.ipynb")
     found = {x.parent.parent.name: x.read_text() for x in submitted}

@@ -1,7 +1,6 @@
 """Queries and keys in a context: gates, means, and no leak."""
 
 from contract import (
-    check_mask_of_keras,
     compile_for_training,
     draw,
     to_numpy,
@@ -232,8 +231,3 @@ def test_saves_compiles_and_trains(name, dtype, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.layers[-1].get_config() == layer.get_config()
     np.testing.assert_array_equal(to_numpy(again(x)), to_numpy(trained(x)))
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_keras_fills_the_mask(name):
-    check_mask_of_keras(LAYERS[name]())

@@ -2,7 +2,6 @@
 
 from contract import (
     CAN_COMPILE,
-    check_mask_of_keras,
     draw,
     gradients,
     to_numpy,
@@ -50,7 +49,6 @@ def options_of(name):
     return options
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize(
     "name", [x for x in LAYERS if x == "linformer" or "causal" in x]
 )
@@ -99,7 +97,6 @@ def test_a_subclassed_model_builds_each_weight_once(name):
     assert paths[0] == paths[1]
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_takes_masks_and_changes_nothing_of_itself(name):
     layer = LAYERS[name]()
@@ -116,11 +113,6 @@ def test_takes_masks_and_changes_nothing_of_itself(name):
     if not layer.use_bias:
         assert (nothing == 0).all()
     assert np.isfinite(nothing).all()
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_keras_fills_the_mask(name):
-    check_mask_of_keras(LAYERS[name]())
 
 
 @pytest.mark.every_backend

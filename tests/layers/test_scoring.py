@@ -247,27 +247,6 @@ def test_dropout_is_off_the_returned_weights_and_off_while_predicting():
     )
 
 
-@pytest.mark.parametrize("extra", [None, np.ones((3, 3), bool)])
-def test_the_implicit_mask_of_keras_reaches_self_attention(extra):
-    ids = np.array([[4, 7, 0]])
-    embedded = keras.layers.Embedding(11, 5, mask_zero=True)(ids)
-    options = {} if extra is None else {"attention_mask": extra}
-    output, weights = DotProductAttention()(
-        embedded, return_attention_scores=True, **options
-    )
-    assert (to_numpy(weights)[..., 2] == 0).all()
-    assert (to_numpy(weights)[..., :2] > 0).all()
-
-
-def test_the_implicit_mask_of_keras_reaches_the_keys():
-    ids = np.array([[4, 7, 0]])
-    embedded = keras.layers.Embedding(11, 5, mask_zero=True)(ids)
-    _, weights = DotProductAttention()(
-        draw(1, 2, 5), key=embedded, return_attention_scores=True
-    )
-    assert (to_numpy(weights)[..., 2] == 0).all()
-
-
 @pytest.mark.parametrize("layer", [AdditiveAttention, ConcatAttention])
 @pytest.mark.parametrize("units", [0, -3, 2.5, True])
 def test_units_must_be_a_positive_integer(layer, units):

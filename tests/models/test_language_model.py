@@ -13,7 +13,12 @@ from d2l_attention import (
     PagedKVCache,
     TodaysLanguageModel,
 )
-from every_layer import OWN_PATTERN, SELF_ATTENTION, public_layers
+from every_layer import (
+    OWN_PATTERN,
+    SELF_ATTENTION,
+    on_every_backend,
+    public_layers,
+)
 from every_layer import make as make_layer
 import keras
 from keras import ops
@@ -78,9 +83,9 @@ def test_tokens_without_room_are_refused():
     GreedyDecoder(model, 3, 2, max_length=5)(IDS)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("prompt", [1, 3, 4])
+@pytest.mark.parametrize(
+    ("options", "prompt"), zip(OPTIONS, [1, 3, 4], strict=True)
+)
 def test_with_the_cache_token_by_token_equals_all_at_once(options, prompt):
     """Prompts of two lengths, so the rows stand at different positions."""
     model = make(**options)
@@ -122,10 +127,8 @@ def generate(model, prompts, caches=None, num_tokens=6):
     return np.stack(ids, 1), state
 
 
-@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(
-    "block_size",
-    [1, 4],
+    ("options", "block_size"), zip(OPTIONS, [1, 4, 4], strict=True)
 )
 def test_generation_through_pages_equals_that_through_one_piece(
     options, block_size
@@ -195,7 +198,7 @@ def kinds():
             yield name
 
 
-@pytest.mark.parametrize("name", kinds())
+@pytest.mark.parametrize("name", on_every_backend(kinds()))
 def test_prompts_of_two_lengths_go_on_as_each_would_alone(name):
     """All weights are drawn: tables and biases of zeros would hide a slip."""
     layer = make_layer(name)

@@ -278,7 +278,6 @@ def check_not_copied(layer, source, words):
         np.testing.assert_array_equal(old, new)
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_attention_of_keras_goes_there_and_back(pair, bias):
@@ -468,7 +467,6 @@ def check_no_copy(model, words):
         copy_with_dense_attention(model)
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 def test_a_model_with_dense_attention_is_the_same(make):
     model = make()
