@@ -89,6 +89,7 @@ def check_attention_masks(
     leaks = []
     for path, weights in maps.items():
         weights = to_numpy(weights, f"weights of {path!r}", 4)
+        weights = np.nan_to_num(weights)  # keys that did not exist yet
         here = {name: given[path] for name, given in options.items()}
         rows, forbidden = _forbidden(path, weights, **here)
         for kind, cells in forbidden.items():

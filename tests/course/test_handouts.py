@@ -662,6 +662,7 @@ def test_an_answer_that_ends_or_never_ends_stops_no_other():
         2: "def f():\n    while True:\n        pass",
         3: "def f():\n    return 1",
         4: "def f(:",
+        5: "def f():\n    return 2",  # which a check without words refuses
     }
     exercises = [
         editions.Exercise(n, "x", "●", code=stubs, checks=["assert f() == 1"])
@@ -677,6 +678,7 @@ def test_an_answer_that_ends_or_never_ends_stops_no_other():
     assert found[1] == found[2] == "it ended its process, or took over 6 s"
     assert found[3] == ""
     assert "SyntaxError" in found[4]
+    assert found[5] == "AssertionError"
 
 
 def test_progress_in_an_empty_folder_is_said_in_a_line(tmp_path):

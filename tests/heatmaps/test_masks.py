@@ -131,6 +131,16 @@ def test_a_window_that_is_one_too_wide_is_found():
         assert [leak.mass for leak in found] == [1 / 3] * (before == 2)
 
 
+def test_keys_that_did_not_exist_yet_hide_no_leak():
+    """They are NaN in a map that was joined from steps of a generation."""
+    joined = np.where(np.tri(4, dtype=bool), 0.1, np.nan)[None, None].copy()
+    joined[0, 0, 3] = [0.05, 0.9, 0.05, 0.0]
+    tokens = np.array([[True, False, True, True]])
+    (leak,) = check_attention_masks({"a": joined}, tokens)
+    assert leak.mass == pytest.approx(0.9)
+    assert check_attention_masks({"a": joined}, use_causal_mask=True) == []
+
+
 def test_what_is_no_mapping_of_maps_is_told():
     with pytest.raises(TypeError, match="`maps` must be a mapping .* ndarray"):
         check_attention_masks(np.ones((1, 1, 2, 2)))
