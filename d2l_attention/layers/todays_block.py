@@ -195,7 +195,9 @@ def attend_over_depth(query, outputs, mask=None, epsilon=1e-6):
     if mask is not None:  # what may not be read may hold anything
         outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0.0)
     # At least float32: in float16 the square of 256 is infinite.
-    wide = ops.cast(outputs, keras.backend.result_type(outputs.dtype, "float32"))
+    wide = ops.cast(
+        outputs, keras.backend.result_type(outputs.dtype, "float32")
+    )
     mean_square = ops.mean(wide * wide, axis=-1, keepdims=True)
     keys = ops.cast(wide / ops.sqrt(mean_square + epsilon), outputs.dtype)
     scores = ops.sum(ops.expand_dims(query, -2) * keys, axis=-1)  # (B, T, L)
