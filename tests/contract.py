@@ -174,6 +174,7 @@ def check_layer(
     assert (output[~mask.any(-1)] == 0).all(), "an empty row has output"
     if weights:
         _check_weights(layer, query, arguments, mask, output, num_heads or 1)
+    _check_masked_is_unread(layer, query, key, value)
     if not by_position:
         _check_masked_is_removed(layer, query, key, value)
     _check_mask_shapes(layer, query, arguments, mask)
@@ -205,6 +206,16 @@ def _check_weights(layer, query, arguments, mask, output, num_heads):
         rows = weights[:, h].sum(-1)
         np.testing.assert_allclose(rows[mask.any(-1)], 1.0, atol=1e-6)
         assert (rows[~mask.any(-1)] == 0).all(), "an empty row has weight"
+
+
+def _check_masked_is_unread(layer, query, key, value):
+    """Nor moves it what is chosen, in places or among others."""
+    keep = np.arange(key.shape[1]) % 3 != 1
+    mask = keep[None, None]
+    found = to_numpy(layer(query, key=key, value=value, attention_mask=mask))
+    key, value = (np.where(keep[:, None], x, -9 * x) for x in (key, value))
+    other = layer(query, key=key, value=value, attention_mask=mask)
+    np.testing.assert_allclose(found, to_numpy(other), rtol=1e-5, atol=1e-6)
 
 
 def _check_masked_is_removed(layer, query, key, value):

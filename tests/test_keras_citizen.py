@@ -596,6 +596,36 @@ def test_every_layer_without_weights_is_listed():
     assert without == {*INSTEAD}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in {**SELF_ATTENTION, **OWN_PATTERN, **CONTEXT}
+        if "dropout" in constructor(name)[3]
+        # One draws its weights in training, one drops its inputs.
+        and name not in ("HardAttention", "TransformerEncoder")
+    ],
+)
+def test_weights_are_returned_as_they_were_before_dropout(name):
+    layer, shapes = make(name, dropout=0.5), SHAPES[name]
+    layer.build(*shapes.values())
+    for weight in layer.trainable_weights:
+        weight.assign(draw(*weight.shape))
+    inputs = {x.removesuffix("_shape"): draw(*shapes[x]) for x in shapes}
+    query = inputs.pop("query")
+
+    def computed(training):
+        found = layer(
+            query, training=training, return_attention_scores=True, **inputs
+        )
+        output, weights = keras.tree.flatten(found)
+        return to_numpy(output), to_numpy(weights)
+
+    (output, weights), (dropped, same) = computed(False), computed(True)
+    np.testing.assert_allclose(weights, same, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(output, dropped, rtol=1e-3)
+
+
 @pytest.mark.parametrize(("name", "instead"), INSTEAD.items())
 def test_what_needs_weights_is_refused_with_the_way_out(name, instead):
     """Dropout acts on weights, and scores are weights."""
