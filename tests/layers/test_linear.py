@@ -403,6 +403,22 @@ def test_the_contract_as_far_as_it_applies(make, tmp_path):
         )
 
 
+@pytest.mark.parametrize("make", [DeltaAttention, GatedDeltaAttention])
+def test_vectors_whose_squares_float16_does_not_hold(make):
+    """They have length 1 all the same."""
+    layer, half = make(**SIZES), make(**SIZES, dtype="float16")
+    x = draw(2, 11, 7)
+    half.build(x.shape)
+    layer.build(x.shape)
+    expected = to_numpy(layer(x))
+    half.set_weights(layer.get_weights())
+    for name in ("query", "key"):
+        kernel = getattr(half, f"{name}_layer").kernel
+        kernel.assign(1000 * kernel)
+    assert np.abs(to_numpy(half.key_layer(x))).max() > 256
+    assert_close([half(x)], [expected], atol=1e-2)
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
