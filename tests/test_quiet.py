@@ -40,11 +40,13 @@ def test_a_notebook_shows_no_log_line(monkeypatch):
     assert notebook.cells[0].outputs == []
 
 
+@pytest.mark.ci
 def test_outside_a_notebook_nothing_is_redirected():
     assert not in_notebook()
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
 
 
+@pytest.mark.ci
 def test_a_command_says_only_what_it_has_to_say():
     words = ["translate", "nowhere", "a text"]
     environment = {

@@ -394,12 +394,25 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
     text = (tmp_path / "history.csv").read_text()
     (tmp_path / "history.csv").unlink()
     capsys.readouterr()
-    again = loop.train(
-        make(corpus), run, chief=True, checkpoint_every=4, log_every=3
-    )
+    options = {"chief": True, "checkpoint_every": 4, "log_every": 3}
+    again = loop.train(make(corpus), run, **options)
     assert f"is finished: it has {last} steps" in capsys.readouterr().out
     assert again == history
     assert (tmp_path / "history.csv").read_text() == text
+    # And after a kill between two rows: all but the speed.
+    killed, run = make(corpus), Run(tmp_path / "killed")
+    run.path.mkdir()
+    real_step, steps_made = killed.step, iter(range(5))
+
+    def step(*ids):
+        next(steps_made)
+        return real_step(*ids)
+
+    killed.step = step
+    with pytest.raises(StopIteration):
+        loop.train(killed, run, **options)
+    again = loop.train(make(corpus), Run(run.path), **options)
+    assert [row[:5] for row in again] == [row[:5] for row in told]
 
 
 def test_after_an_epoch_it_shows_its_curves_and_translations(

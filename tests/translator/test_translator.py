@@ -140,13 +140,7 @@ def test_a_text_without_tokens_or_with_too_many_is_named(
         translator.attention(text, "le chat")
 
 
-@pytest.mark.parametrize(
-    ("options", "width", "penalty"),
-    [({}, 3, 1.0), ({"length_penalty": 0.0}, 3, 0.0)],
-)
-def test_a_beam_has_its_width_and_its_length_penalty(
-    options, width, penalty, translator, monkeypatch
-):
+def test_a_beam_has_its_width_and_its_length_penalty(translator, monkeypatch):
     made = []
 
     class Recorder(BeamDecoder):
@@ -158,6 +152,8 @@ def test_a_beam_has_its_width_and_its_length_penalty(
         "d2l_attention.translator.translator.BeamDecoder", Recorder
     )
     monkeypatch.setattr(translator, "_decoders", {})
-    for _ in range(2):
+    for options in ({}, {"length_penalty": 0.0}) * 2:
         assert len(translator.translate(TEXTS, 3, **options)) == 2
-    assert made == [{"width": width, "length_penalty": penalty}]
+    assert made == [
+        {"width": 3, "length_penalty": penalty} for penalty in (1.0, 0.0)
+    ]
