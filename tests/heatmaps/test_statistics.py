@@ -232,6 +232,9 @@ def test_no_key_that_did_not_exist_may_be_seen_whatever_the_mask_says():
         if score.kind == "previous token"
     ]
     np.testing.assert_allclose(chances, 1 / 4)  # four keys in rows 1 and 2
+    for mask in (None, every[:1, :3]):
+        even = np.array([[0.5, 0.5, np.nan]])
+        assert attention_entropy(even, mask=mask, normalize=True) == [1]
 
 
 def sinks_by_loop(weights):
