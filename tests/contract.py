@@ -170,6 +170,10 @@ def check_layer(
     mask = np.random.default_rng(1).random(shape) < 0.6
     mask[0, 3] = False
 
+    layer(query, **arguments)
+    for weight in layer.trainable_weights:  # biases of 0 would hide much
+        if len(weight.shape) < 2 and "W_o" not in weight.path:
+            weight.assign(weight + draw(*weight.shape))
     output = to_numpy(layer(query, attention_mask=mask, **arguments))
     assert (output[~mask.any(-1)] == 0).all(), "an empty row has output"
     if weights:
