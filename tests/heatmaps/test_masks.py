@@ -123,6 +123,18 @@ def test_a_name_goes_before_a_pattern_and_no_map_is_no_fault():
     assert check_attention_masks({}, use_causal_mask=True) == []
 
 
+def test_rows_that_were_named_are_checked_though_they_look_evenly():
+    """In cross-attention, a query stands where the keys have padding."""
+    tokens = np.array([[True, True, False]])
+    weights = np.eye(3)[[0, 1, 1]][None, None]
+    weights[..., 2, :] = 1 / 3
+    assert check_attention_masks({"a": weights}, tokens) == []
+    every = np.ones((1, 3), bool)
+    assert leaks_of({"a": weights}, tokens, query_mask=every) == {
+        ("a", "padding")
+    }
+
+
 def test_a_window_that_is_one_too_wide_is_found():
     for before in (1, 2):
         allowed = to_numpy(window_mask(7, 7, before, 0)).astype(float)
