@@ -184,6 +184,7 @@ def test_an_installed_chinese_font_is_found(monkeypatch):
         (["Ġorġ", "Ġwanni"], None),
         (["a", "▁", "b", "c"], None),  # a sign among others
         (["plain", "words", "#", "##"], None),
+        (["###", "ĠThe", "Ġtitle"], ["###", "The", "title"]),
     ],
 )
 def test_pieces_of_words_lose_the_signs_of_their_tokenizer(tokens, words):

@@ -120,6 +120,9 @@ def test_a_name_goes_before_a_pattern_and_no_map_is_no_fault():
     assert {layer for layer, _ in found} == {"decoder/[1]"}
     found = leaks_of(maps, window={"decoder/[1]": (0, 0)})
     assert {layer for layer, _ in found} == {"decoder/[1]"}
+    maps["decoder/0#2"] = even  # a later call, by the name of its layer
+    found = leaks_of(maps, window={"*": (0, 0), "decoder/0": (3, 3)})
+    assert {layer for layer, _ in found} == {"decoder/[1]"}
     assert check_attention_masks({}, use_causal_mask=True) == []
 
 
