@@ -1435,7 +1435,7 @@ class FusedAttention(layers.Layer):
         if _told is not None:
             q, k = to_numpy(query), np.repeat(to_numpy(key), 2, axis=2)
             z = np.einsum("bthk,bshk->bhts", q, k) * (scale or 2**-0.5)
-            z = z if bias is None else z + bias
+            z = z if bias is None else z + to_numpy(bias)
             seen = np.ones((5, 5), bool) if allowed is None else allowed
             seen = seen & np.tri(5, dtype=bool) if is_causal else seen
             tell(softmax(np.where(seen, z, -1e9)))
