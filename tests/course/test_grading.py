@@ -318,6 +318,7 @@ def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
         f"Ada Lovelace_4711{inside}/{name}.ipynb": "one",
         f"Ada Lovelace_4799{inside}/{name}.ipynb": "another",
         f"Bo_4712{inside}/{name} (1).ipynb": "bo's",
+        f"Bob_4715{inside}/{name}.ipynb": "bob's",
         f"Cy_4713{inside}/my homework.ipynb": "cy's",
         f"Di_4714{inside}/{name} (1).ipynb": "a draft",
         f"Di_4714{inside}/{name}.ipynb": "di's",
@@ -334,6 +335,7 @@ def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
         "Ada Lovelace_4711": "one",
         "Ada Lovelace_4799": "another",
         "Bo": "bo's",
+        "Bob": "bob's",
         "Di": "di's",
     }
     log = (course / "nbgrader.log").read_text()
@@ -341,6 +343,10 @@ def test_what_is_not_collected_is_named_and_equal_names_stop_nobody(tmp_path):
     assert skipped == ["Cy", "Di"]
     homework = f"all/Cy_4713{inside}/my homework.ipynb"
     assert grading.uncollected(course, name) == [homework]
+    (course / "submitted" / "Bo").rename(course / "Bo")  # and Bob's stays
+    found = grading.uncollected(course, name)
+    assert found == [f"all/Bo_4712{inside}/{name} (1).ipynb", homework]
+    (course / "Bo").rename(course / "submitted" / "Bo")
     # Later one of the two hands in again, and is still told from the other.
     with zipfile.ZipFile(archive / "all.zip", "w") as file:
         path = f"Ada Lovelace_4711{inside}/{name}.ipynb"

@@ -252,6 +252,18 @@ def error_of(query, key, value, width):
     return np.sqrt(np.mean((prediction - np.sin(query)) ** 2))
 
 
+def test_a_page_begins_with_what_it_is_given():
+    key = [0, 1, 2, 5]
+    found = explore_kernel_regression(key, key, key, width=0.3, start=0)._data
+    assert found["query"] == 0
+    assert found["widths"][found["width"]] == 0.3
+    scores = [0.123, -1.7]
+    found = explore_flash_attention(scores, np.ones((2, 1)))._data
+    assert [found["choices"][i] for i in found["scores"]] == scores
+    found = explore_masked_softmax([[0.123, -1.7]] * 3, query=2)._data
+    assert found["scores"] == [scores] * 3 and found["query"] == 2
+
+
 def test_what_is_shown_is_what_is_computed(open_page):
     """Each width as the page writes it gives the numbers that stand there."""
     view = PAGES["kernel_regression"]()
