@@ -130,7 +130,7 @@ def test_the_declared_shape_is_the_real_one(name):
         assert unknown[-1] == declared[0][-1]
 
 
-@pytest.mark.parametrize("name", on_every_backend(GRAPHS))
+@pytest.mark.parametrize("name", GRAPHS)
 def test_a_graph_s_declared_shapes_are_the_real_ones(name):
     edges = np.array([[0, 1], [2, 2], [3, 4]], "int32")
     for concat in (True, False):
@@ -159,7 +159,7 @@ def test_runs_in_a_sequential_model_and_over_time(name):
     assert tuple(output.shape) == over_time.compute_output_shape(x.shape)
 
 
-@pytest.mark.parametrize("name", on_every_backend(ONE_INPUT))
+@pytest.mark.parametrize("name", ONE_INPUT)
 def test_clones_alone_and_takes_an_empty_batch(name):
     inputs = keras.Input((5, 4))
     model = keras.Model(inputs, make(name)(inputs))
@@ -171,21 +171,14 @@ def test_clones_alone_and_takes_an_empty_batch(name):
     assert tuple(empty.shape) == (0, *model.output_shape[1:])
 
 
-# Whether they train, as dropout must.
-MUST_KNOW_TRAINING = "HardAttention", "IndexedAttention"
-
-
+@pytest.mark.every_backend
 @pytest.mark.skipif(
     keras.backend.backend() != "jax",
     reason="on TensorFlow Keras's own MultiHeadAttention fails there too",
 )
 @pytest.mark.parametrize(
     "name",
-    on_every_backend(
-        x
-        for x in [*SELF_ATTENTION, *OWN_PATTERN, "TransformerDecoderBlock"]
-        if x not in MUST_KNOW_TRAINING
-    ),
+    ["MultiHeadAttention", "LongformerAttention", "TransformerDecoderBlock"],
 )
 def test_trains_in_a_remat_scope(name):
     """Keras traces every argument of a rematerialized call."""

@@ -221,8 +221,9 @@ def test_keys_that_a_block_of_queries_cannot_see_are_skipped(
     assert sum(seen) == 40  # of 64
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("block_size", [4, None])
+@pytest.mark.parametrize(
+    "block_size", [pytest.param(4, marks=pytest.mark.every_backend), None]
+)
 @pytest.mark.parametrize(
     "shape",
     [

@@ -101,7 +101,6 @@ def test_equals_a_loop_over_queries_and_heads(attend, rotated):
         np.testing.assert_allclose(output[b, t, h], expected @ value, atol=1e-5)
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("rank", [3, 7, 19])
 @pytest.mark.parametrize("dtype, near", [("float32", 1e-5), ("float64", 1e-13)])
 def test_absorbed_equals_expanded(rank, dtype, near):

@@ -98,8 +98,9 @@ def assert_close(found, expected, atol=1e-5):
         np.testing.assert_allclose(to_numpy(a), to_numpy(b), atol=atol)
 
 
-@pytest.mark.every_backend
-@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize(
+    "with_state", [False, pytest.param(True, marks=pytest.mark.every_backend)]
+)
 @pytest.mark.parametrize("rule", RULES)
 def test_the_formula_token_by_token_and_in_chunks(rule, with_state):
     parts = inputs(19, rule, with_state=with_state)
@@ -126,7 +127,6 @@ def test_in_float64_all_three_forms_agree_to_its_last_digits():
             assert_close([found], [output], atol=1e-12)
 
 
-@pytest.mark.every_backend
 def test_each_feature_may_have_a_decay_of_its_own():
     parts = inputs(13, "delta", with_state=True)
     parts["log_decay"] = -np.abs(draw(2, 13, 3, 5))

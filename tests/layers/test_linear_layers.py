@@ -115,7 +115,6 @@ def test_takes_masks_and_changes_nothing_of_itself(name):
     assert np.isfinite(nothing).all()
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_are_finite_and_reach_every_weight(name):
     layer, x = LAYERS[name](), draw(4, 37, 7)

@@ -181,7 +181,6 @@ def test_the_layer_begins_as_multi_head_attention_under_the_mask(
     )
 
 
-@pytest.mark.every_backend
 @needs_sliding_window
 @pytest.mark.parametrize("window", [2, 6, 41])
 @pytest.mark.parametrize("causal", [False, True])

@@ -127,9 +127,11 @@ def in_keras(layer, query_shape, key_shape, value_shape, dtype=None, **options):
     return theirs
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("use_bias", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param("float32", marks=pytest.mark.every_backend), "float16"],
+)
 def test_equals_the_layer_of_keras(use_bias, dtype):
     inputs = attention_inputs()
     mask = np.random.default_rng(1).random((2, 11, 13)) < 0.7
@@ -205,7 +207,6 @@ def test_gradients_equal_those_of_keras(dtype):
         )
 
 
-@pytest.mark.every_backend
 @needs_sliding_window
 @pytest.mark.parametrize("window", [1, 4, 13])
 @pytest.mark.parametrize("causal", [False, True])
@@ -229,7 +230,6 @@ def test_a_window_of_keras_is_a_mask(window, causal):
         assert_all_close(found[:1], [fused])
 
 
-@pytest.mark.every_backend
 @needs_sliding_window
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_window_of_keras_begins_with_the_first_key(causal):
@@ -246,7 +246,6 @@ def test_a_window_of_keras_begins_with_the_first_key(causal):
     assert np.abs(to_numpy(last) - to_numpy(expected)).max() > 0.1
 
 
-@pytest.mark.every_backend
 @needs_use_gate
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_a_gate_of_keras_scales_the_heads_before_they_are_joined(use_bias):

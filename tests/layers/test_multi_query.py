@@ -120,7 +120,6 @@ def random_mask(num_queries, num_keys):
     return mask
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("use_bias", [False, True])
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_equals_the_layer_of_keras(groups, use_bias):
@@ -131,7 +130,6 @@ def test_equals_the_layer_of_keras(groups, use_bias):
     assert_all_close(ours(x, key=y, **arguments), theirs(x, y, **arguments))
 
 
-@pytest.mark.every_backend
 @pytest.mark.parametrize("mask", [None, random_mask(11, 11)])
 def test_equals_the_causal_layer_of_keras(mask):
     x = draw(2, 11, 7)
@@ -164,7 +162,6 @@ def test_gradients_equal_those_of_keras(groups):
         )
 
 
-@pytest.mark.every_backend
 @needs_sliding_window
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_window_of_keras_is_a_mask(causal):
@@ -177,7 +174,6 @@ def test_a_window_of_keras_is_a_mask(causal):
     assert_all_close(found, theirs(x, x, **arguments))
 
 
-@pytest.mark.every_backend
 @needs_use_gate
 def test_a_gate_of_keras_scales_each_query_head():
     """output = [σ(Q W_g,1) ⊙ head_1; …; σ(Q W_g,H) ⊙ head_H] W_o."""
@@ -196,7 +192,6 @@ def test_a_gate_of_keras_scales_each_query_head():
     )
 
 
-@pytest.mark.every_backend
 @needs_fewer_key_heads
 @pytest.mark.parametrize("groups", [2, 3, 6])
 def test_the_function_equals_the_operation_of_keras(groups):

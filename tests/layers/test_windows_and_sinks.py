@@ -238,7 +238,6 @@ def test_as_the_sliding_window_of_keras():
     assert_close(ours(x), expected, atol=1e-6)
 
 
-@pytest.mark.every_backend
 def test_a_window_is_a_mask():
     x = draw(2, 9, 7)
     layer = WindowAttention(6, 4, 3, num_kv_heads=2)
@@ -299,9 +298,7 @@ def test_steps_of_any_size_equal_the_whole(make, steps):
     assert_close(short, whole[:, :5], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "num_sinks", [0, pytest.param(2, marks=pytest.mark.every_backend)]
-)
+@pytest.mark.parametrize("num_sinks", [0, 2])
 def test_a_stream_may_come_in_steps_of_any_size(num_sinks):
     block = AttentionBlock(
         StreamingAttention(4, 6, 3, num_sinks, num_kv_heads=2), 7, 13
@@ -345,7 +342,6 @@ def test_a_stream_equals_recomputing_to_the_last_digits():
     assert stream_and_recompute(1, "float64") < 1e-14
 
 
-@pytest.mark.every_backend
 def test_a_rotated_key_turned_back_is_a_key_of_an_earlier_position():
     key, frequencies = draw(1, 1, 2, 8), rotary_frequencies(8)
     cached = rotate(key, frequencies, start=19)

@@ -87,7 +87,6 @@ def test_words_and_sentences_have_an_order():
         assert np.abs(turned - logits).max() > 1e-5
 
 
-@pytest.mark.every_backend
 def test_it_trains_compiled_every_weight_moves_and_it_is_saved(tmp_path):
     model = make()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -90,7 +90,6 @@ def test_padding_is_never_chosen_and_moves_nothing():
     )
 
 
-@pytest.mark.every_backend
 def test_it_trains_compiled_on_other_lengths_and_is_saved(tmp_path):
     model = make()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
