@@ -491,6 +491,40 @@ def test_what_no_half_precision_may_round_keeps_its_digits(name):
     assert kept == {ROUNDED_NEVER.get(name)} - {None}
 
 
+FUNCTIONS = {
+    "delta_attention": {"strength": (1, 5, 2)},
+    "flash_attention": {},
+    "grouped_query_attention": {},
+    "linear_attention": {},
+    "longformer_attention": {"window": 1},
+    "multi_head_attention": {},
+    "page_local_attention": {"page_size": 2},
+    "sink_attention": {"sinks": (2,)},
+}
+
+
+@pytest.mark.parametrize(("name", "more"), FUNCTIONS.items())
+def test_no_function_rounds_float64_on_its_way(name, more):
+    """What is computed in float32 is equal for equal inputs."""
+    shapes = {x: (1, 5, 2, 3) for x in ("query", "key", "value")} | more
+    arguments = {
+        name: draw(*x) if isinstance(x, tuple) else x
+        for name, x in shapes.items()
+    }
+
+    def computed(dtype):
+        given = {
+            name: x.astype(dtype) if isinstance(x, np.ndarray) else x
+            for name, x in arguments.items()
+        }
+        found = getattr(d2l_attention, name)(**given)
+        found = found[0] if isinstance(found, tuple) else found
+        assert keras.backend.standardize_dtype(found.dtype) == dtype
+        return to_numpy(found)
+
+    assert (computed("float64") != computed("float32")).any()
+
+
 SIZES = {
     "attention": ["num_heads", "key_dim"],
     "block": ["dim", "num_heads", "ffn_dim"],

@@ -132,6 +132,20 @@ def test_rows_may_begin_at_positions_of_their_own():
         np.testing.assert_allclose(found[row], alone[0], atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("function", "sizes", "options"),
+    [
+        (rotary_frequencies, (16,), {"base": 500}),
+        (ntk_frequencies, (16, 4), {"base": 500}),
+        (yarn_frequencies, (16, 4, 64), {"base": 500, "slow": 3, "fast": 9}),
+    ],
+)
+def test_every_option_moves_the_frequencies(function, sizes, options):
+    for name, value in options.items():
+        found = function(*sizes, **{name: value})
+        assert not np.allclose(found, function(*sizes), rtol=1e-3), name
+
+
 def test_frequencies_for_longer_texts():
     plain = rotary_frequencies(16)
     np.testing.assert_allclose(plain, 10_000 ** (-np.arange(8) / 8))
