@@ -171,16 +171,18 @@ def check_layer(
     mask[0, 3] = False
 
     layer(query, **arguments)
-    for weight in layer.trainable_weights:  # biases of 0 would hide much
+    # Biases of 0 would hide much. That of W_o is what an empty row is left.
+    for weight in layer.trainable_weights:
         if len(weight.shape) < 2 and "W_o" not in weight.path:
             weight.assign(weight + draw(*weight.shape))
     output = to_numpy(layer(query, attention_mask=mask, **arguments))
     assert (output[~mask.any(-1)] == 0).all(), "an empty row has output"
     if weights:
         _check_weights(layer, query, arguments, mask, output, num_heads or 1)
-    _check_masked_is_unread(layer, query, key, value)
-    if not by_position:
-        _check_masked_is_removed(layer, query, key, value)
+    check_masked = (
+        _check_masked_is_unread if by_position else _check_masked_is_removed
+    )
+    check_masked(layer, query, key, value)
     _check_mask_shapes(layer, query, arguments, mask)
     _check_key_mask(layer, query, key, value)
     _check_causal(layer, query, arguments, mask)
@@ -213,7 +215,7 @@ def _check_weights(layer, query, arguments, mask, output, num_heads):
 
 
 def _check_masked_is_unread(layer, query, key, value):
-    """Nor moves it what is chosen, in places or among others."""
+    """Another key in its place moves neither the output nor a choice."""
     keep = np.arange(key.shape[1]) % 3 != 1
     mask = keep[None, None]
     found = to_numpy(layer(query, key=key, value=value, attention_mask=mask))

@@ -1,10 +1,6 @@
 """Queries and keys in a context: gates, means, and no leak."""
 
-from contract import (
-    compile_for_training,
-    draw,
-    to_numpy,
-)
+from contract import compile_for_training, draw, to_numpy
 from d2l_attention import (
     ContextAttention,
     ContextGate,

@@ -1,11 +1,6 @@
 """What the layers of linear cost share: saving, compiling, no n × n tensor."""
 
-from contract import (
-    CAN_COMPILE,
-    draw,
-    gradients,
-    to_numpy,
-)
+from contract import CAN_COMPILE, draw, gradients, to_numpy
 from d2l_attention import (
     LinformerAttention,
     LongformerAttention,

@@ -19,7 +19,7 @@ def make(**options):
     keras.utils.set_random_seed(0)
     model = HierarchicalAttentionNetwork(11, 6, 5, 3, **options)
     model.build((None, None, None))
-    for weight in model.weights:  # with biases of 0 an empty sentence is one
+    for weight in model.weights:  # by biases of 0 nothing empty is read
         weight.assign(draw(*weight.shape))
     return model
 

@@ -13,11 +13,7 @@ from d2l_attention import (
     PagedKVCache,
     TodaysLanguageModel,
 )
-from every_layer import (
-    OWN_PATTERN,
-    SELF_ATTENTION,
-    public_layers,
-)
+from every_layer import OWN_PATTERN, SELF_ATTENTION, public_layers
 from every_layer import make as make_layer
 import keras
 from keras import ops
