@@ -3,6 +3,7 @@
 import math
 
 from d2l_attention._checks import check_dict, check_positive, check_rate, differ
+from d2l_attention.layers.base import wide_dtype
 from d2l_attention.layers.images import (
     PatchEmbedding,
     check_grid,
@@ -13,6 +14,7 @@ from d2l_attention.layers.positional_encoding import LearnedPositionalEncoding
 from d2l_attention.models.transformer import TransformerEncoder
 import keras
 from keras import ops
+import numpy as np
 
 FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0  # of cosines, as in CLIP's paper
 
@@ -25,7 +27,8 @@ class VisionTransformer(keras.Model):
         logits = W encoder(x)_0 + b
 
     Positions are learned, one for [CLS] and one for each patch, so all
-    pictures have the size of the first ones.
+    pictures have the size of the first ones; `resized` makes a model for
+    another size.
 
     Source: Dosovitskiy et al. (2021), arXiv:2010.11929, section 3.1.
     Unlike the paper, attention has no biases unless asked for.
@@ -103,7 +106,7 @@ class VisionTransformer(keras.Model):
             **policy,
         )
         self.output_layer = keras.layers.Dense(
-            self.num_classes, dtype=self.dtype_policy.variable_dtype
+            self.num_classes, dtype=wide_dtype(self)
         )
 
     def build(self, input_shape):
@@ -150,6 +153,59 @@ class VisionTransformer(keras.Model):
 
     def compute_output_shape(self, input_shape):
         return input_shape[0], self.num_classes
+
+    def resized(self, image_size):
+        """A model with these weights, for pictures of another size.
+
+        The positions of the patches are interpolated in both directions.
+
+        Source: Dosovitskiy et al. (2021), arXiv:2010.11929, section 3.2.
+
+        Args:
+            image_size: Two ints, height and width in pixels.
+
+        Returns:
+            Built `VisionTransformer`.
+        """
+        if not self.built:
+            raise ValueError(
+                "The model must be built, or it has no positions to resize. "
+                f"Received: {self.name!r}, not built."
+            )
+        model = type(self).from_config(self.get_config())
+        channels = self.embedding.dense.kernel.shape[0] // self.patch_size**2
+        model.build((None, *image_size, channels))
+        old, new = (
+            [pixels // self.patch_size for pixels in x.image_size]
+            for x in (self, model)
+        )
+        table = ops.convert_to_tensor(self.positions.table)
+        places = ops.reshape(table[1:], (1, *old, self.dim))
+        places = ops.image.resize(places, new, data_format="channels_last")
+        places = ops.reshape(places, (-1, self.dim))
+        for mine, other in zip(self.weights, model.weights, strict=True):
+            if mine is self.positions.table:
+                mine = ops.concatenate([table[:1], places])
+            other.assign(mine)
+        return model
+
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        store["image_size"] = np.array(self.image_size)
+
+    def load_own_variables(self, store):
+        """Refuse weights of as many patches that have other places."""
+        store = {name: store[name] for name in store.keys()}
+        saved = tuple(map(int, np.array(store.pop("image_size"))))
+        if saved != self.image_size:
+            (h, w), (height, width) = saved, self.image_size
+            raise ValueError(
+                f"The weights are of pictures of {h} × {w} pixels, and the "
+                f"model was built for {height} × {width}. Load them into a "
+                f"model of {h} × {w}, and take "
+                f"`model.resized(({height}, {width}))`."
+            )
+        super().load_own_variables(store)
 
     def get_config(self):
         return {

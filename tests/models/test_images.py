@@ -54,6 +54,27 @@ def test_another_size_of_pictures_is_refused_with_both():
         small()(draw(1, 5, 4, 3))
 
 
+def test_weights_of_as_many_patches_in_other_places_are_refused(tmp_path):
+    """And positions that rise from row to row rise in another size, too."""
+    wide, square = (small() for _ in range(2))
+    wide.build((None, 4, 16, 3))
+    square.build((None, 8, 8, 3))
+    wide.save_weights(tmp_path / "wide.weights.h5")
+    with pytest.raises(ValueError, match=r"4 × 16.*8 × 8.*\.resized\(\(8,"):
+        square.load_weights(tmp_path / "wide.weights.h5")
+    rows = np.repeat(np.arange(2.0), 8)[:, None] * np.ones(wide.dim)
+    wide.positions.table.assign(np.concatenate([rows[:1] + 5, rows]))
+    found = wide.resized((8, 8))
+    table = to_numpy(found.positions.table)
+    assert table[0, 0] == 5
+    expected = np.repeat([0, 0.25, 0.75, 1], 4)  # between the rows 0 and 1
+    np.testing.assert_allclose(table[1:, 0], expected, atol=1e-6)
+    images = draw(2, 4, 16, 3)
+    np.testing.assert_array_equal(
+        to_numpy(wide.resized((4, 16))(images)), to_numpy(wide(images))
+    )
+
+
 def test_a_vision_transformer_comes_back_from_a_file(tmp_path):
     model, images = small(dropout=0.1), draw(3, 6, 4, 3)
     expected = to_numpy(model(images))
