@@ -47,20 +47,24 @@ def grouped_query_attention(query, key, value, mask=None, dropout=None):
     return grouped_sum(dropped, value), weights  # (B, T, H, V)
 
 
-def grouped_scores(query, key):
+def grouped_scores(query, key, scale=None):
     """Scaled dot products, `(B, T, H, K)` and `(B, S, G, K)` to `(B, H, T, S)`.
 
-        scores[b, h, t, s] = query[b, t, h] · key[b, s, ⌊hG/H⌋] / √K
+        scores[b, h, t, s] = scale query[b, t, h] · key[b, s, ⌊hG/H⌋]
+
+    A `scale` of None is 1/√K. It multiplies the queries, since in float16 a
+    product of 65,520 would be infinite.
 
     The keys are not copied: the query heads of a group stand side by side,
     as if they were more queries of one head.
     """
     groups = key.shape[2]
     b, t, h, k = ops.shape(query)
-    query = reshape(query, (b, t, groups, h // groups, k))
+    if scale is None:
+        scale = key.shape[-1] ** -0.5
+    query = reshape(query * scale, (b, t, groups, h // groups, k))
     scores = ops.einsum("btgrk,bsgk->bgrts", query, key)  # r in a group
-    scores = reshape(scores, (b, h, t, ops.shape(key)[1]))
-    return scores / key.shape[-1] ** 0.5
+    return reshape(scores, (b, h, t, ops.shape(key)[1]))
 
 
 def grouped_sum(weights, value):

@@ -86,49 +86,98 @@ def ntk_frequencies(width, factor, base=10_000.0):
 
 
 def yarn_frequencies(
-    width, factor, trained_length, base=10_000.0, slow=1.0, fast=32.0
+    width,
+    factor,
+    trained_length,
+    base=10_000.0,
+    slow=1.0,
+    fast=32.0,
+    *,
+    ramp="index",
+    truncate=True,
 ):
     """Frequencies for texts `factor` times as long, by what a pair has seen.
 
-        r_i = N₀ θ_i / 2π                       turns within the trained length
-        γ_i = (r_i − slow) / (fast − slow)      cut off at 0 and 1
+        r_i  = N₀ θ_i / 2π          turns within the trained length
+        γ_i  = (i(slow) − i) / (i(slow) − i(fast))    cut off at 0 and 1
         θ'_i = (1 − γ_i) θ_i / factor + γ_i θ_i
 
     A pair that turned often keeps its frequency; one that never completed a
-    turn is interpolated. `yarn_magnitude` is the other half of the method.
+    turn is interpolated. i(r) is the index, a fraction perhaps, of the pair
+    that turns r times, so γ is even in the index: so models have it. In the
+    paper's text it is even in the turns, γ_i = (r_i − slow) / (fast − slow),
+    and lower between the bounds. `yarn_magnitude` is the method's other half.
 
-    Source: Peng et al. (2023), arXiv:2309.00071, section 3.2. The authors'
-    code and gpt-oss raise 1 − γ evenly in the index i, not in r_i; their
-    frequencies between the bounds are larger.
+    Source: Peng et al. (2023), arXiv:2309.00071, section 3.2, and its code.
 
     Args:
         width, base: As in `rotary_frequencies`.
         factor: Float ≥ 1, how many times as long.
         trained_length: Positive int, N₀ tokens.
         slow, fast: Floats, the turns at which γ is 0 and 1.
+        ramp: "index", or "turns" for the paper's text.
+        truncate: Whether i(fast) is rounded down and i(slow) up, as in most
+            models; not in gpt-oss.
 
     Returns:
         float64 array `(P/2,)`.
+
+    Raises:
+        ValueError: If `ramp` is neither of the two.
 
     Example:
         >>> from d2l_attention import rotary_frequencies
         >>> from d2l_attention.layers.relative_positions import yarn_frequencies
         >>> found = yarn_frequencies(16, factor=4, trained_length=64)
         >>> (found / rotary_frequencies(16))[:4].round(3).tolist()
-        [0.472, 0.304, 0.25, 0.25]
+        [1.0, 0.75, 0.5, 0.25]
     """
     theta = rotary_frequencies(width, base)
-    turns = trained_length * theta / (2 * np.pi)
-    kept = np.clip((turns - slow) / (fast - slow), 0, 1)
+    if ramp == "turns":
+        turns = trained_length * theta / (2 * np.pi)
+        kept = (turns - slow) / (fast - slow)
+    elif ramp == "index":
+        first, last = (
+            width * math.log(trained_length / (2 * np.pi * r), base) / 2
+            for r in (fast, slow)
+        )
+        if truncate:
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, width - 1)
+        last += 0.001 * (first == last)  # a step, as the authors' code has it
+        kept = (last - np.arange(width // 2)) / (last - first)
+    else:
+        raise ValueError(
+            f'`ramp` must be "index" or "turns". Received: ramp={ramp!r}.'
+        )
+    kept = np.clip(kept, 0, 1)
     return (1 - kept) * theta / factor + kept * theta
 
 
-def yarn_magnitude(factor):
-    """YaRN's factor of a rotated query and key: 0.1 ln `factor` + 1.
+def yarn_magnitude(factor, mscale=1.0, mscale_all_dim=0.0):
+    """YaRN's factor of a rotated query and key.
 
-    Source: Peng et al. (2023), arXiv:2309.00071, section 3.3.
+        m(mscale) / m(mscale_all_dim),  m(s) = 0.1 s ln factor + 1
+
+    With the defaults it is 0.1 ln factor + 1, as in the paper; DeepSeek gives
+    both, and they cancel where they are equal. A model file that has an
+    `attention_factor` gives the number itself.
+
+    Source: Peng et al. (2023), arXiv:2309.00071, section 3.3; the two scales
+    from the code of DeepSeek-AI (2024), arXiv:2405.04434.
+
+    Args:
+        factor: Float ≥ 1, how many times as long.
+        mscale, mscale_all_dim: Floats, as model files name them.
+
+    Returns:
+        Float.
     """
-    return 0.1 * math.log(factor) + 1
+
+    def magnitude(scale):
+        return 0.1 * scale * math.log(factor) + 1
+
+    return magnitude(mscale) / magnitude(mscale_all_dim)
 
 
 def rotate(x, frequencies, start=0, *, interleaved=False, magnitude=1.0):
@@ -302,15 +351,14 @@ def relative_buckets(
     if bidirectional:
         first = ops.where(back < 0, num_buckets, 0)
         back = ops.abs(back)
-    back = ops.maximum(back, 0)
     alone = num_buckets // 2
     # The smallest distance of each bucket of several.
     logs = np.linspace(math.log(alone), math.log(max_distance), alone + 1)
-    starts = np.ceil(np.exp(logs[1:-1]) - 1e-9).astype("int32")
-    later = ops.expand_dims(back, -1) >= ops.convert_to_tensor(starts)
-    # later: (…, T, S, alone − 1)
-    far = alone + ops.sum(ops.cast(later, "int32"), axis=-1)
-    return first + ops.where(back < alone, back, far)
+    starts = np.ceil(np.exp(logs[1:-1]) - 1e-9)
+    distances = np.arange(max_distance + 1)
+    far = alone + np.searchsorted(starts, distances, side="right")
+    buckets = np.where(distances < alone, distances, far).astype("int32")
+    return first + ops.take(buckets, ops.clip(back, 0, max_distance))
 
 
 def _check_buckets(num_buckets, max_distance, bidirectional):
@@ -363,9 +411,7 @@ def biased_attention(
         >>> np.array(weights)[0, 0].round(3).tolist()
         [[0.25, 0.75]]
     """
-    if scale is not None:
-        query = query * (scale * key.shape[-1] ** 0.5)
-    scores = grouped_scores(query, key)  # (B, H, T, S)
+    scores = grouped_scores(query, key, scale)  # (B, H, T, S)
     # At least float32: a far key's bias has more digits than bfloat16 holds.
     wide = keras.backend.result_type(scores.dtype, "float32")
     biased = ops.cast(scores, wide) + ops.cast(bias, wide)

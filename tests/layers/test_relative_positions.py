@@ -1,5 +1,7 @@
 """Rotation, ALiBi and T5's buckets: formulas, distances alone, decoding."""
 
+from pathlib import Path
+
 from contract import (
     assert_all_close,
     attention_inputs,
@@ -31,6 +33,7 @@ import keras
 import numpy as np
 import pytest
 
+YARN = np.load(Path(__file__).parents[1] / "oracles" / "yarn.npz")
 SIZES = {"num_heads": 6, "key_dim": 4, "value_dim": 5, "output_dim": 11}
 LAYERS = {
     "rotary": lambda **k: RotaryAttention(**SIZES, **k),
@@ -137,7 +140,11 @@ def test_rows_may_begin_at_positions_of_their_own():
     [
         (rotary_frequencies, (16,), {"base": 500}),
         (ntk_frequencies, (16, 4), {"base": 500}),
-        (yarn_frequencies, (16, 4, 64), {"base": 500, "slow": 3, "fast": 9}),
+        (
+            yarn_frequencies,
+            (16, 4, 640),
+            {"base": 500, "slow": 9, "fast": 60, "truncate": False},
+        ),
     ],
 )
 def test_every_option_moves_the_frequencies(function, sizes, options):
@@ -152,20 +159,33 @@ def test_frequencies_for_longer_texts():
     ratio = ntk_frequencies(16, factor=4) / plain
     assert abs(ratio[0] - 1) < 1e-12 and abs(ratio[-1] - 1 / 4) < 1e-12
     assert (np.diff(ratio) < 0).all()
-    ratio = yarn_frequencies(16, factor=4, trained_length=64) / plain
+    ratio = yarn_frequencies(16, 4, trained_length=64, ramp="turns") / plain
     np.testing.assert_allclose(ratio[:3], [0.472, 0.304, 0.25], atol=5e-4)
-    assert abs(yarn_magnitude(4) - 1.1386) < 1e-4
     # A pair that turned 32 times or more keeps its frequency.
-    assert yarn_frequencies(16, 4, trained_length=4096)[0] == 1
+    assert yarn_frequencies(16, 4, 4096, ramp="turns")[0] == 1
     # Positions divided by 4 are frequencies divided by 4.
     x = np.repeat(draw(1, 1, 1, 16), 9, axis=1)
     fast, slow = (to_numpy(rotate(x, f)) for f in (plain, plain / 4))
     np.testing.assert_allclose(slow[:, 8], fast[:, 2], atol=1e-6)
 
 
+@pytest.mark.parametrize("name", sorted({x.split("/")[0] for x in YARN}))
+def test_yarn_is_that_of_transformers(name):
+    width, factor, length, base, truncated, *scales = YARN[f"{name}/parameters"]
+    found = yarn_frequencies(
+        int(width), factor, length, base, truncate=bool(truncated)
+    )
+    expected = YARN[f"{name}/frequencies"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    scales = [x for x in scales if not np.isnan(x)]
+    magnitude = yarn_magnitude(factor, *scales)
+    assert abs(magnitude - YARN[f"{name}/magnitude"]) < 1e-12
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
+        (lambda: yarn_frequencies(16, 4, 64, ramp="r"), "ramp='r'"),
         (lambda: rotary_frequencies(3), "must be even. Received: width=3"),
         (lambda: ntk_frequencies(2, 4), "above 2. Received: width=2"),
         (lambda: rotate(np.ones((1, 1, 1, 3)), [1, 1]), "turn 4 features"),
@@ -236,6 +256,24 @@ def test_buckets_that_would_never_be_met_are_refused(options, told):
         T5Attention(2, 3, **options)
     with pytest.raises(ValueError, match=told):
         relative_buckets(np.arange(3), np.arange(3), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_buckets": 4, "max_distance": 5},
+        {"num_buckets": 8, "max_distance": 7, "bidirectional": True},
+    ],
+)
+def test_t5_asks_for_the_buckets_that_it_was_made_with(options):
+    layer, places = T5Attention(2, 4, **options), np.arange(9)
+    layer.build((None, None, 8))
+    layer.table.assign(draw(*layer.table.shape))
+    buckets = to_numpy(relative_buckets(places, places, **options))
+    expected = np.moveaxis(to_numpy(layer.table)[buckets], -1, 0)
+    np.testing.assert_array_equal(
+        to_numpy(layer.bias(places, places)), expected
+    )
 
 
 @pytest.mark.parametrize("num_buckets", [4, 8, 32])
