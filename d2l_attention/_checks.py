@@ -15,6 +15,29 @@ def as_array(x, dtype=None):
     return x.astype("float32") if x.dtype.name == "bfloat16" else x
 
 
+def refuse(wrong, x, message):
+    """x, where nothing is wrong; else an error, or in a graph NaN.
+
+    Args:
+        wrong: Bool tensor of the first axes of `x`.
+        x: Float tensor.
+        message: Function that says what was received and what to do.
+
+    Raises:
+        ValueError: If anything is wrong, and the values are known. A graph
+            knows no values while it is made.
+    """
+    try:
+        found = bool(keras.ops.convert_to_numpy(wrong).any())
+    except Exception:  # each backend has an error of its own for a graph
+        axes = range(len(wrong.shape), len(x.shape))
+        wrong = keras.ops.expand_dims(wrong, list(axes)) if axes else wrong
+        return keras.ops.where(wrong, float("nan"), x)
+    if found:
+        raise ValueError(message())
+    return x
+
+
 def check_room(model, num_tokens):
     """Refuse more tokens than a model has positions."""
     most = getattr(model, "max_length", None)

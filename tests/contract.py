@@ -252,7 +252,7 @@ def _check_key_mask(layer, query, key, value):
     assert not np.array_equal(to_numpy(given), to_numpy(everything))
     of_values = layer(query, key=key, value=value, value_mask=key_mask)
     assert_same(of_values, explicit)
-    halves = np.arange(key.shape[1]) < 9, np.arange(key.shape[1]) >= 3
+    halves = np.arange(key.shape[1]) < 9, np.arange(key.shape[1]) != 3
     halves = [np.broadcast_to(half, key_mask.shape) for half in halves]
     both = layer(
         query, key=key, value=value, key_mask=halves[0], value_mask=halves[1]

@@ -6,8 +6,14 @@ import warnings
 
 from contract import begin_to_draw, draw, to_numpy
 import d2l_attention
-from d2l_attention import MultiHeadAttention
+from d2l_attention import (
+    GraphDotProductAttention,
+    MultiHeadAttention,
+    selected_block_attention,
+)
 from d2l_attention.layers.longformer import longformer_mask
+from d2l_attention.layers.relative_positions import biased_attention
+from d2l_attention.layers.scoring import scaled_dot_product_scores
 from every_layer import (
     ARGUMENTS,
     CONTEXT,
@@ -443,9 +449,21 @@ def test_what_a_stack_is_asked_for_reaches_its_blocks(name):
     assert len(blocks) >= 1
     for block in blocks:
         assert {x: block.get_config()[x] for x in asked} == asked
-    if "epsilon" in asked:  # and every norm, that after the last block too
-        norms = [x for x in made._flatten_layers() if hasattr(x, "epsilon")]
-        assert {x.epsilon for x in norms} == {asked["epsilon"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [x for x in [*ARGUMENTS, *MODELS] if "epsilon" in constructor(x)[3]],
+)
+def test_every_norm_has_the_epsilon_that_was_asked_for(name):
+    """That of the queries, and that after the last block, too."""
+    cls, sizes, named, _ = constructor(name)
+    made = cls(*sizes, **named, epsilon=0.25)
+    if name in SHAPES:
+        made.build(*SHAPES[name].values())
+    norms = [x for x in made._flatten_layers() if hasattr(x, "epsilon")]
+    assert len(norms) > 1
+    assert {x.epsilon for x in norms} == {0.25}
 
 
 @pytest.mark.parametrize(
@@ -491,17 +509,17 @@ def test_what_no_half_precision_may_round_keeps_its_digits(name):
     assert kept == {ROUNDED_NEVER.get(name)} - {None}
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [
-        ("flash_attention", ()),
-        ("grouped_query_attention", ()),
-        ("longformer_attention", (1,)),
-        ("multi_head_attention", ()),
-        ("page_local_attention", (2,)),
-        ("sink_attention", (np.ones(2),)),
-    ],
-)
+FUNCTIONS = {  # of queries, keys and values; name → what else they take
+    "flash_attention": (),
+    "grouped_query_attention": (),
+    "longformer_attention": (1,),
+    "multi_head_attention": (),
+    "page_local_attention": (2,),
+    "sink_attention": (np.ones(2),),
+}
+
+
+@pytest.mark.parametrize(("name", "more"), FUNCTIONS.items())
 def test_no_function_rounds_float64_on_its_way(name, more):
     """What is computed in float32 is equal for equal inputs."""
     arrays = [draw(1, 5, 2, 3) for _ in range(3)]
@@ -514,6 +532,41 @@ def test_no_function_rounds_float64_on_its_way(name, more):
         return to_numpy(found)
 
     assert (computed("float64") != computed("float32")).any()
+
+
+OTHERS_WITH_PRODUCTS = {
+    "GraphDotProductAttention": lambda q, k, v: GraphDotProductAttention(
+        2, 64
+    ).score(q[0], k[0]),
+    "biased_attention": lambda q, k, v: biased_attention(
+        q / 3, k, v, np.zeros((2, 5, 5)), scale=1.0
+    ),
+    "scaled_dot_product_scores": lambda q, k, v: scaled_dot_product_scores(
+        q[:, :, 0], k[:, :, 0]
+    ),
+    "selected_block_attention": lambda q, k, v: selected_block_attention(
+        q, k, v, np.ones((1, 2, 5, 3), "bool"), 2, 3
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OTHERS_WITH_PRODUCTS])
+def test_products_that_float16_does_not_hold_are_scaled_first(name):
+    """q · k is about 160,000, and the scores are an eighth of that."""
+    function = OTHERS_WITH_PRODUCTS.get(name)
+    if function is None:
+        function = getattr(d2l_attention, name)
+    arrays = [50 + draw(1, 5, 2, 64) for _ in range(3)]
+
+    def computed(dtype):
+        given = (x.astype("float16").astype(dtype) for x in arrays)
+        more = FUNCTIONS.get(name, ())
+        found = function(*map(ops.convert_to_tensor, given), *more)
+        return to_numpy(found[0] if isinstance(found, tuple) else found)
+
+    found, expected = computed("float16"), computed("float32")
+    # A sum of 64 products is rounded 64 times.
+    np.testing.assert_allclose(found, expected, rtol=5e-3, atol=8)
 
 
 SIZES = {

@@ -230,6 +230,16 @@ def drop(dropout_layer, x, training):
     return ops.cast(x, dropout_layer.compute_dtype)
 
 
+def wide_dtype(layer):
+    """float32, or what a layer's weights have if that is wider: for logits.
+
+    In half precision many of a thousand words would have equal ones.
+    """
+    return keras.backend.result_type(
+        layer.dtype_policy.variable_dtype, "float32"
+    )
+
+
 def output_spec(layer, output_shape, weights_shape, with_weights):
     """What a layer's call returns, as tensors without values."""
     output = keras.KerasTensor(output_shape, layer.compute_dtype)

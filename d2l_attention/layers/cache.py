@@ -6,6 +6,7 @@ A contiguous cache is a dict of `"key"` and `"value"`, each
 values are a part of the keys, as in latent attention, there is no `"value"`.
 """
 
+from d2l_attention._checks import refuse
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.loops import over_filled_slots
 from keras import ops
@@ -29,7 +30,8 @@ def write_cache(cache, positions, key, value=None):
             p = positions[b, t]
 
     Without a table, each row is one block of `max_length` slots, and the slot
-    is b max_length + p. A position beyond the last slot writes over another.
+    is b max_length + p. A position beyond the last slot writes over another:
+    what a layer makes of it goes through `refuse_beyond`.
     """
     slots_per_block = cache["key"].shape[1]
     positions = ops.cast(positions, "int32")
@@ -75,6 +77,19 @@ def read_cache(cache):
     return tuple(read)
 
 
+def refuse_beyond(output, positions, num_slots):
+    """The output `(B, T, D)` of tokens whose positions have slots."""
+    return refuse(
+        ops.greater_equal(positions, num_slots),
+        output,
+        lambda: (
+            f"The cache has {num_slots} slots, one for each position. "
+            "Received: a token at position "
+            f"{int(ops.max(positions))}. Make a cache of a larger `max_length`."
+        ),
+    )
+
+
 def attend_with_cache(attention, x, positions, cache, **options):
     """Self-attention of new tokens to themselves and to what the cache holds.
 
@@ -96,5 +111,6 @@ def attend_with_cache(attention, x, positions, cache, **options):
         values = None if value is None else value[:, :n]
         return attention.attend(query, key[:, :n], values, seen, **options)[0]
 
-    num_filled = ops.max(positions) + 1
-    return over_filled_slots(attend_to_first, num_filled, num_slots), cache
+    num_filled = ops.minimum(ops.max(positions) + 1, num_slots)
+    output = over_filled_slots(attend_to_first, num_filled, num_slots)
+    return refuse_beyond(output, positions, num_slots), cache

@@ -267,7 +267,7 @@ class GraphDotProductAttention(GraphAttention):
         return [self.to_heads(x, kernel) for kernel in self.kernels]
 
     def score(self, query, key):
-        return ops.sum(query * key, axis=-1) / self.key_dim**0.5
+        return ops.sum(query / self.key_dim**0.5 * key, axis=-1)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

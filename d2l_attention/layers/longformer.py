@@ -120,6 +120,7 @@ def _window_and_more(query, key, value, window, key_mask, causal, more):
     """One softmax over a window and over `more`: keys, values and mask."""
     length, chunk_size = ops.shape(query)[1], max(window, SMALLEST_CHUNK)
     more_key, more_value, more_seen = more
+    query = query / query.shape[-1] ** 0.5
     query, key, value, key_mask, more_seen = (
         split_into_chunks(x, chunk_size)  # (B, N, P, …)
         for x in (query, key, value, key_mask, more_seen)
@@ -136,7 +137,7 @@ def _window_and_more(query, key, value, window, key_mask, causal, more):
         ops.einsum("bnphk,bghk->bnhpg", query, more_key),
     ]
     weights = masked_softmax(
-        ops.concatenate(scores, axis=-1) / query.shape[-1] ** 0.5,
+        ops.concatenate(scores, axis=-1),
         ops.expand_dims(ops.concatenate([seen, more_seen], axis=-1), 2),
     )  # (B, N, H, P, S + G)
     s = value.shape[2]

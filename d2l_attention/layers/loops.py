@@ -25,6 +25,10 @@ def scan_states(step, state, inputs):
     """
     if keras.backend.backend() == "tensorflow":
         return _scan_states_tensorflow(step, state, inputs)
+    if tree.flatten(inputs)[0].shape[0] == 0:  # torch could not stack nothing
+        return tree.map_structure(
+            lambda x: ops.zeros((0, *x.shape), x.dtype), state
+        )
 
     def carry_and_emit(state, inputs):
         state = step(state, inputs)

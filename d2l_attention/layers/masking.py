@@ -188,6 +188,11 @@ def token_mask(*masks):
     return None if merged is None else merged[:, 0]
 
 
+def first_tokens(mask):
+    """Where the first token of each row of a mask `(B, T)` stands, `(B,)`."""
+    return ops.argmax(ops.cast(mask, "int32"), axis=1)
+
+
 def join_causal_mask(mask, query, key):
     """Join a mask, or None, with the `causal_mask` of queries and keys."""
     causal = causal_mask(ops.shape(query)[1], ops.shape(key)[1])

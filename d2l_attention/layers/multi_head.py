@@ -53,7 +53,9 @@ def multi_head_attention(query, key, value, mask=None, dropout=None):
         >>> np.array(output).tolist()  # the mean of 1 and 3
         [[[[2.0]]]]
     """
-    scores = einsum("bthk,bshk->bhts", query, key) / key.shape[-1] ** 0.5
+    # Scaled first: in float16 a product of 65,520 would be infinite.
+    query = query / key.shape[-1] ** 0.5
+    scores = einsum("bthk,bshk->bhts", query, key)
     weights = masked_softmax(scores, mask)  # (B, H, T, S)
     dropped = weights if dropout is None else dropout(weights)
     return einsum("bhts,bshv->bthv", dropped, value), weights

@@ -96,6 +96,7 @@ def page_local_attention(
     present = _pages_around(present, page_size, neighbors)  # (B, N, S)
     key_places = _pages_around(places, page_size, neighbors)  # (1, N, S)
     places = split_into_chunks(places, page_size)  # (1, N, P)
+    query = query / key.shape[-1] ** 0.5  # before the products, as elsewhere
     query = split_into_chunks(query, page_size)  # (B, N, P, H, K)
 
     seen = ops.expand_dims(present, 2)  # (B, N, 1, S)
@@ -103,7 +104,6 @@ def page_local_attention(
         past = ops.expand_dims(key_places, 2) <= ops.expand_dims(places, 3)
         seen = ops.logical_and(seen, past)  # (B, N, P, S)
     scores = ops.einsum("bnphk,bnshk->bnhps", query, key)
-    scores = scores / key.shape[-1] ** 0.5
     weights = masked_softmax(scores, ops.expand_dims(seen, 2))
     output = ops.einsum("bnhps,bnshv->bnphv", weights, value)
     return join_chunks(output, length)  # (B, T, H, V)

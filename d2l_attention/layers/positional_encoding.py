@@ -1,6 +1,6 @@
 """The position of a token, as a vector that is added to the token's own."""
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, refuse
 import keras
 from keras import ops
 import numpy as np
@@ -50,18 +50,26 @@ class _PositionalEncoding(keras.Layer):
         length = x.shape[1]
         if isinstance(start, int) and isinstance(length, int):
             if start < 0 or start + length > self.max_length:
-                raise ValueError(
-                    f"There are {self.max_length} positions. Received: "
-                    f"{length} tokens from position {start} on."
-                )
-            rows = self.table[start : start + length]  # (T, D)
-        else:
-            steps = ops.arange(ops.shape(x)[1], dtype="int32")
-            start = ops.expand_dims(ops.cast(start, "int32"), -1)
-            # (T,) or (B, T)
-            positions = ops.clip(start + steps, 0, self.max_length - 1)
-            rows = ops.take(self.table, positions, axis=0)
-        return x + ops.cast(rows, x.dtype)  # (B, T, D)
+                raise ValueError(self._too_few(start + length - 1, start))
+            return x + ops.cast(self.table[start : start + length], x.dtype)
+        if isinstance(length, int) and length > self.max_length:
+            raise ValueError(self._too_few(length - 1))
+        steps = ops.arange(ops.shape(x)[1], dtype="int32")
+        start = ops.expand_dims(ops.cast(start, "int32"), -1)
+        positions = start + steps  # (T,) or (B, T)
+        rows = ops.clip(positions, 0, self.max_length - 1)
+        rows = ops.cast(ops.take(self.table, rows, axis=0), x.dtype)
+        return refuse(
+            ops.greater_equal(positions, self.max_length),
+            x + rows,  # (B, T, D)
+            lambda: self._too_few(int(ops.max(positions))),
+        )
+
+    def _too_few(self, last, first=0):
+        return (
+            f"There are {self.max_length} positions, 0 … {self.max_length - 1}."
+            f" Received: tokens at the positions {first} … {last}."
+        )
 
     def compute_output_shape(self, x_shape):
         return tuple(x_shape)
@@ -87,11 +95,13 @@ class PositionalEncoding(_PositionalEncoding):
         start: Int, or int tensor `()` or `(B,)`, position of the first token
             of `x`. A decoder that feeds one token at a time passes its step.
 
+    A tensor `start` may be negative, where padding stands before a text: the
+    tokens before position 0 are given that of 0. In a graph, which knows no
+    values, a token at a position of `max_length` or more becomes NaN.
+
     Raises:
         ValueError: If `max_length` is not positive, `x` has not three axes,
-            or a position is not in 0 … `max_length` − 1. (Where `start` is no
-            int of Python, or T is known only in the graph, nothing is raised;
-            a token outside is given the first or the last position.)
+            or there are fewer positions than tokens need.
 
     Example:
         >>> import numpy as np

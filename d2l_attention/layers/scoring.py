@@ -64,7 +64,8 @@ def scaled_dot_product_scores(query, key):
         >>> np.array(scaled_dot_product_scores(query, key)).tolist()  # 4 / 2
         [[[2.0, 2.0]]]
     """
-    return dot_product_scores(query, key) / ops.shape(key)[-1] ** 0.5
+    query = ops.divide(query, ops.shape(key)[-1] ** 0.5)
+    return dot_product_scores(query, key)
 
 
 def gaussian_scores(query, key):

@@ -5,11 +5,12 @@ or a small score for a token. Each query takes the best of these and attends to
 the keys that stand there, and to no other.
 """
 
-from d2l_attention._checks import check_positive
+from d2l_attention._checks import check_positive, refuse
 from d2l_attention.layers.base import AttentionLayer, default_shapes
 from d2l_attention.layers.cache import (
     attend_with_cache,
     contiguous_cache,
+    refuse_beyond,
     write_cache,
 )
 from d2l_attention.layers.chunks import (
@@ -21,6 +22,7 @@ from d2l_attention.layers.chunks import (
 )
 from d2l_attention.layers.masking import (
     check_mask,
+    first_tokens,
     key_mask_of,
     masked_softmax,
 )
@@ -293,8 +295,8 @@ def selected_block_attention(
         taken = take_rows(rows, places)
         return reshape(taken, (b, g, t, width, x.shape[-1]))
 
-    query = reshape(query, (b, t, g, h // g, k))
-    scores = ops.einsum("btgrk,bgtmk->bgtrm", query, read(key)) / k**0.5
+    query = reshape(query / k**0.5, (b, t, g, h // g, k))
+    scores = ops.einsum("btgrk,bgtmk->bgtrm", query, read(key))
     weights = masked_softmax(scores, ops.expand_dims(here, 3))
     heads = ops.einsum("bgtrm,bgtmv->btgrv", weights, read(value))
     return reshape(heads, (b, t, h, value.shape[-1]))
@@ -344,7 +346,8 @@ def index_loss(scores, weights, mask):
         mask: Bool tensor that broadcasts to `(B, T, S)`.
 
     Returns:
-        Float, at least 0. Queries with nothing to attend to count as 0.
+        Float, at least 0. The mean is over the queries that the mask allows a
+        key, so that padding changes nothing; without any, it is 0.
 
     Example:
         >>> import numpy as np
@@ -355,6 +358,7 @@ def index_loss(scores, weights, mask):
         0.6931
     """
     scores = ops.cast(scores, "float32")
+    mask = ops.broadcast_to(mask, ops.shape(scores))
     target = ops.mean(ops.cast(weights, "float32"), axis=1)
     target = ops.stop_gradient(target)
     lowest = ops.min(scores, axis=-1, keepdims=True)
@@ -364,7 +368,10 @@ def index_loss(scores, weights, mask):
     total = ops.sum(ops.where(mask, ops.exp(scores), 0.0), -1, keepdims=True)
     log_shares = scores - ops.log(ops.maximum(total, 1e-30))
     ratio = ops.log(ops.maximum(target, 1e-30)) - log_shares
-    return ops.mean(ops.sum(ops.where(target > 0, target * ratio, 0.0), -1))
+    queries = ops.any(mask, axis=-1)  # (B, T)
+    found = ops.where(target > 0, target * ratio, 0.0)
+    found = ops.sum(ops.where(queries[..., None], found, 0.0))
+    return found / ops.maximum(ops.sum(ops.cast(queries, found.dtype)), 1.0)
 
 
 def _positions(query, key, positions):
@@ -388,6 +395,23 @@ def _join(query, key, *masks):
     for mask in others:
         joined = ops.logical_and(joined, mask)
     return joined
+
+
+def _refuse_padding_first(output, mask):
+    """The output; refuse a mask of keys that hides the first ones."""
+    if mask is None or mask.shape[-2] != 1 or output.shape[1] == 1:
+        return output
+    tokens = ops.any(mask, axis=tuple(range(1, len(mask.shape) - 1)))  # (B, S)
+    return refuse(
+        ops.greater(first_tokens(tokens), 0),
+        output,
+        lambda: (
+            "Blocks are cut by slot, and padding before a text moves them. "
+            "Received: a mask that begins with "
+            f"{int(ops.max(first_tokens(tokens)))} hidden keys. Put padding "
+            'after the text: keras.utils.pad_sequences(…, padding="post").'
+        ),
+    )
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -415,8 +439,8 @@ class SelectedBlockAttention(RotaryAttention):
 
     A call forms all scores and masks those of the other blocks. A step of one
     token reads a mean for each block, which the cache holds, and the keys of
-    the chosen blocks. Blocks are cut by slot, so padding before a text moves
-    them; put it after the text.
+    the chosen blocks. Blocks are cut by slot, and padding before a text would
+    move them: it is refused, and in a graph, which knows no values, makes NaN.
 
     Example:
         >>> import numpy as np
@@ -484,8 +508,11 @@ class SelectedBlockAttention(RotaryAttention):
         selected = self.select(scores, positions)  # (B, H, T, N)
         chosen = expand_blocks(selected, self.block_size, num_keys)
         past = _before(positions, num_keys) >= 0
-        mask = _join(query, key, chosen, past, mask)
-        return super().attend(query, key, value, mask, training=training)
+        joined = _join(query, key, chosen, past, mask)
+        output, weights = super().attend(
+            query, key, value, joined, training=training
+        )
+        return _refuse_padding_first(output, mask), weights
 
     def make_cache(self, batch_size, max_length):
         """An empty cache of keys and values, and of a mean for each block."""
@@ -528,7 +555,8 @@ class SelectedBlockAttention(RotaryAttention):
             min(self.top, means.shape[1]),
             _before(positions, num_slots) >= 0,
         )
-        return self.join_heads(heads), cache | {"mean": means}
+        output = refuse_beyond(self.join_heads(heads), positions, num_slots)
+        return output, cache | {"mean": means}
 
     def get_config(self):
         return {
@@ -658,7 +686,11 @@ class IndexedAttention(RotaryAttention):
             query, key, value, chosen, training=training
         )
         if training:
-            self.add_loss(index_loss(index, weights, ops.any(chosen, axis=1)))
+            # A query that may not see its own key is padding.
+            own = _join(query, key, past == 0, scores > -float("inf"))
+            own = ops.any(own, axis=(1, 3))  # (B, T)
+            seen = ops.logical_and(ops.any(chosen, axis=1), own[..., None])
+            self.add_loss(index_loss(index, weights, seen))
         return output, weights
 
     def make_cache(self, batch_size, max_length):
@@ -684,7 +716,7 @@ class IndexedAttention(RotaryAttention):
             output, _ = self.attend(
                 query, keys, value, query_positions=positions
             )
-            return output, cache
+            return refuse_beyond(output, positions, key.shape[1]), cache
         query, *index_query = query
         seen = _before(positions, key.shape[1]) >= 0  # (B, 1, S)
         scores = index_scores(index_query[0], index[:, :, 0], index_query[1])
@@ -692,7 +724,8 @@ class IndexedAttention(RotaryAttention):
         selected = ops.expand_dims(top_entries(scores, self.top), 1)
         top = min(self.top, key.shape[1])
         heads = selected_block_attention(query, key, value, selected, 1, top)
-        return self.join_heads(heads), cache
+        output = refuse_beyond(self.join_heads(heads), positions, key.shape[1])
+        return output, cache
 
     def get_config(self):
         return {
@@ -734,6 +767,7 @@ class CompressedAttention(HeadProjections, AttentionLayer):
 
     Unlike `AttentionLayer`, it returns no weights: three tables belong to
     three sets of values, and no one table times one set gives the output.
+    Padding before a text is refused, as by `SelectedBlockAttention`.
 
     Example:
         >>> import numpy as np
@@ -838,7 +872,7 @@ class CompressedAttention(HeadProjections, AttentionLayer):
             gates[..., c : c + 1] * grouped_sum(weights[c], values[c])
             for c in range(3)
         ]
-        return self.join_heads(sum(heads)), None
+        return _refuse_padding_first(self.join_heads(sum(heads)), mask), None
 
     def three_weights(self, query, keys, mask, positions):
         """Compressed, selected and window weights, each `(B, H, T, S)`.

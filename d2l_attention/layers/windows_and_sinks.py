@@ -5,7 +5,7 @@ p mod size, where it writes over the one that left the window.
 """
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.cache import contiguous_cache
+from d2l_attention.layers.cache import contiguous_cache, refuse_beyond
 from d2l_attention.layers.chunks import reshape, take_rows
 from d2l_attention.layers.masking import (
     check_mask,
@@ -155,6 +155,14 @@ def _joined(cache, key, value):
     }
 
 
+def _refuse_short_ring(output, positions, cache, most):
+    """The output, but where a ring of fewer than `most` slots goes round."""
+    num_slots = cache["key"].shape[1]
+    if num_slots >= most:
+        return output
+    return refuse_beyond(output, positions, num_slots)
+
+
 def _end(positions, query_mask):
     """One position after the last token of each row, `(B,)`."""
     if query_mask is None:
@@ -266,6 +274,7 @@ class WindowAttention(RotaryAttention):
         seen = (places >= 0) & (back >= 0) & (back < self.window)
         joined = _joined(cache, key, value)
         output, _ = super().attend(query, joined["key"], joined["value"], seen)
+        output = _refuse_short_ring(output, positions, cache, self.window)
         return output, write_ring(cache, key, value, start, end)
 
     def get_config(self):
@@ -461,7 +470,9 @@ class StreamingAttention(RotaryAttention):
         )
         values = [after["value"][:, :n], joined["value"]]
         heads = grouped_sum(weights, ops.concatenate(values, axis=1))
-        return self.join_heads(heads), after
+        output = self.join_heads(heads)
+        most = n + self.window
+        return _refuse_short_ring(output, positions, cache, most), after
 
     def _rotate_at(self, x, positions):
         """Rotate the tokens of x `(B, T, H, K)` by `positions` `(B, T)`."""

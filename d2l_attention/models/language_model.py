@@ -1,8 +1,9 @@
 """A decoder-only language model: each token from those before it."""
 
 from d2l_attention._checks import check_positive, check_rate, check_room
-from d2l_attention.layers.base import drop
+from d2l_attention.layers.base import drop, wide_dtype
 from d2l_attention.layers.blocks import CausalBlock
+from d2l_attention.layers.masking import first_tokens
 from d2l_attention.layers.positional_encoding import PositionalEncoding
 from d2l_attention.layers.todays_block import TodaysBlock, rms_norm
 import keras
@@ -35,7 +36,7 @@ class _LanguageModel(keras.Model):
         """Put the blocks above the embedding, and the output above them."""
         self.blocks = list(blocks)
         self.output_layer = keras.layers.Dense(
-            self.vocab_size, dtype=self.dtype_policy.variable_dtype
+            self.vocab_size, dtype=wide_dtype(self)
         )
 
     def build(self, input_shape):
@@ -60,8 +61,9 @@ class _LanguageModel(keras.Model):
             raise ValueError(
                 f"ids must be (B, T). Received: shape {tuple(ids.shape)}."
             )
-        x = drop(self.dropout_layer, self.embed(ids), training)
         tokens = ops.not_equal(ids, 0)
+        x = self.embed(ids, -first_tokens(tokens))
+        x = drop(self.dropout_layer, x, training)
         maps = {}
         for i, block in enumerate(self.blocks):
             asked = return_attention_scores and block.forms_weights
@@ -79,9 +81,10 @@ class _LanguageModel(keras.Model):
     def start(self, source, caches=None):
         """Read the prompts `source` `(B, S)`; the state after them.
 
-        Each prompt is padded with 0 after its tokens. `caches` holds one for
-        each block, as `PagedKVCache.caches` gives them; None makes caches of
-        `max_length` slots. The first `step` takes the token after the prompt.
+        Id 0 is padding, on either side of a prompt; the caches hold the
+        tokens alone, from slot 0 on. `caches` has one for each block, as
+        `PagedKVCache.caches` gives them; None makes caches of `max_length`
+        slots. The first `step` takes the token after the prompt.
         """
         if not self.built:
             self.build((None, None))
@@ -89,6 +92,9 @@ class _LanguageModel(keras.Model):
         if caches is None:
             check_room(self, size)
             caches = [b.make_cache(batch, self.max_length) for b in self.blocks]
+        padding = ops.cast(ops.equal(source, 0), "int32")
+        tokens_first = ops.argsort(padding, axis=1)  # stable
+        source = ops.take_along_axis(source, tokens_first, axis=1)
         tokens = ops.not_equal(source, 0)  # (B, S)
         first = ops.zeros((batch,), "int32")
         _, state = self._read(
@@ -98,7 +104,11 @@ class _LanguageModel(keras.Model):
         return {**state, "position": lengths}
 
     def step(self, token, state):
-        """One token `(B,)` further: `(logits (B, vocab_size), state)`."""
+        """One token `(B,)` further: `(logits (B, vocab_size), state)`.
+
+        A token for which a cache has no slot, or the model no position, is
+        refused; in a graph, which knows no values, its logits are NaN.
+        """
         x, state = self._read(token[:, None], state, 1)
         return self.logits(x)[:, 0], state
 
@@ -146,7 +156,8 @@ class LanguageModel(_LanguageModel):
         num_kv_heads: As in `TransformerEncoderBlock`.
 
     Call arguments:
-        ids: Int tensor `(B, T)`; id 0 is padding, after the tokens.
+        ids: Int tensor `(B, T)`; id 0 is padding, on either side of a text.
+            Positions count from its first token.
         training: Whether dropout is active.
         return_attention_scores: If True, also return a dict of
             `"block_i/self_attention"`, weights `(B, H, T, T)`, of the blocks
@@ -385,7 +396,7 @@ class TodaysLanguageModel(_LanguageModel):
 
     def stack(self, blocks):
         self.blocks = list(blocks)
-        policy = {"dtype": self.dtype_policy.variable_dtype}
+        policy = {"dtype": wide_dtype(self)}
         if self.tie_embeddings:
             self.output_layer = _TiedLogits(self.embedding, **policy)
         else:

@@ -7,7 +7,12 @@ from d2l_attention.layers.blocks import (
     TransformerEncoderBlock,
     check_source,
 )
-from d2l_attention.layers.masking import join_causal_mask, merge_masks
+from d2l_attention.layers.masking import (
+    first_tokens,
+    join_causal_mask,
+    merge_masks,
+    token_mask,
+)
 from d2l_attention.layers.positional_encoding import PositionalEncoding
 from d2l_attention.models.seq2seq import Seq2Seq
 import keras
@@ -72,6 +77,13 @@ class TransformerStack(QueryLayer):
     def place(self, x, start=0):
         """x with its positions, if the stack has any."""
         return x if self.positions is None else self.positions(x, start=start)
+
+    def place_tokens(self, x, *masks):
+        """The same, counted from the first token that a mask `(B, T)` shows."""
+        tokens = token_mask(*masks)
+        if tokens is None:
+            return self.place(x)
+        return self.place(x, -first_tokens(tokens))
 
     def end(self, x):
         """x, normalized if the blocks normalize first."""
@@ -139,10 +151,11 @@ class TransformerEncoder(TransformerStack):
         return_attention_scores=False,
         training=None,
     ):
+        x = self.place_tokens(query, query_mask, key_mask, mask)
+        x = drop(self.dropout_layer, x, training)
         mask = merge_masks(attention_mask, query_mask, key_mask, mask)
         if use_causal_mask:
             mask = join_causal_mask(mask, query, query)
-        x = drop(self.dropout_layer, self.place(query), training)
         maps = {}
         for block in self.blocks:
             x = block(
@@ -217,7 +230,8 @@ class TransformerDecoder(TransformerStack):
         training=None,
     ):
         check_source(self, key)
-        x = drop(self.dropout_layer, self.place(query), training)
+        x = self.place_tokens(query, query_mask)
+        x = drop(self.dropout_layer, x, training)
         maps = {}
         for block in self.blocks:
             x = block(

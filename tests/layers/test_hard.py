@@ -99,6 +99,20 @@ def test_in_training_it_reads_what_it_drew_and_masked_keys_never():
     assert (np.max(drawn, 0).sum(-1) > 1).any(), "the draws differ"
 
 
+def test_probabilities_are_of_the_keys_that_are_there():
+    layer, query, key = HardAttention(), draw(2, 3, 4), draw(2, 5, 4)
+    there = np.arange(5) < [[3], [5]]
+    mask = np.ones((2, 3, 5), "bool")
+    mask[:, 1, 2] = False
+    found = layer.probabilities(
+        query, key=key, attention_mask=mask, key_mask=there
+    )
+    whole = to_numpy(layer.probabilities(query, key=key))
+    seen = whole * (mask & there[:, None])
+    expected = seen / seen.sum(-1, keepdims=True)
+    np.testing.assert_allclose(to_numpy(found), expected, atol=1e-6)
+
+
 def test_draws_follow_their_probabilities():
     p = np.array([0.5, 0.2, 0.0, 0.3])
     draws = to_numpy(sample_locations(np.tile(p, (20_000, 1)), seed=0))

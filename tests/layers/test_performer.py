@@ -243,8 +243,10 @@ def test_redraw_and_seeds():
         layer.build((None, T, 7))
     first = to_numpy(one.directions)
     np.testing.assert_array_equal(first, to_numpy(two.directions))
-    one.redraw(6)
-    assert np.abs(first - to_numpy(one.directions)).max() > 0.1
+    for seed in (6, None, None):  # None: other ones each time
+        before = to_numpy(one.directions)
+        one.redraw(seed)
+        assert np.abs(before - to_numpy(one.directions)).max() > 0.1
     assert not any("directions" in w.path for w in one.trainable_weights)
 
 

@@ -192,28 +192,105 @@ def kinds():
             yield name
 
 
-@pytest.mark.parametrize("name", kinds())
-def test_prompts_of_two_lengths_go_on_as_each_would_alone(name):
+def model_of(name, max_length=13):
     """All weights are drawn: tables and biases of zeros would hide a slip."""
     layer = make_layer(name)
     block = layer if hasattr(layer, "ffn") else AttentionBlock(layer, 4, 7)
-    model = BlockLanguageModel(11, 4, [block], max_length=13)
+    model = BlockLanguageModel(11, 4, [block], max_length=max_length)
     model.build((None, None))
-    for weight in model.trainable_weights:
-        weight.assign(weight + 0.3 * draw(*weight.shape))
-    # No id twice: an indexer's scores of both would be equal up to rounding.
-    prompts = np.array([[3, 1, 4, 7, 5, 9, 2], [6, 5, 3, 0, 0, 0, 0]])
-    more, state = np.array([[8, 10, 6], [9, 1, 2]]), model.start(prompts)
+    for i, weight in enumerate(model.trainable_weights):
+        weight.assign(weight + 0.3 * draw(*weight.shape, seed=i))
+    return model
+
+
+# No id twice: an indexer's scores of both would be equal up to rounding.
+PROMPTS = np.array(
+    [
+        [3, 1, 4, 7, 5, 9, 2],
+        [6, 5, 3, 0, 0, 0, 0],
+        [0, 0, 0, 0, 7, 4, 8],
+        [0, 10, 0, 7, 4, 0, 0],
+    ]
+)
+MORE = np.array([[8, 10, 6], [9, 1, 2], [5, 3, 1], [9, 6, 3]])
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_prompts_go_on_as_each_would_alone_wherever_their_padding_is(name):
+    model = model_of(name)
+    state = model.start(PROMPTS)
     for t in range(3):
-        logits, state = model.step(more[:, t], state)
-        for row, length in enumerate((7, 3)):
-            text = np.append(prompts[row, :length], more[row, : t + 1])[None]
+        logits, state = model.step(MORE[:, t], state)
+        for prompt, more, found in zip(
+            PROMPTS, MORE, to_numpy(logits), strict=True
+        ):
+            text = np.append(prompt[prompt > 0], more[: t + 1])[None]
             np.testing.assert_allclose(
-                to_numpy(logits)[row], to_numpy(model(text))[0, -1], atol=2e-5
+                found, to_numpy(model(text))[0, -1], atol=2e-5
             )
 
 
-@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+def in_a_graph(function, *inputs):
+    """What a function gives in a graph, which knows no values."""
+
+    class Graph(keras.Model):
+        def call(self, inputs):
+            return function(*inputs)
+
+    model = Graph()
+    model.compile(jit_compile=keras.backend.backend() == "jax")
+    return model.predict_on_batch(inputs)
+
+
+CUT_BY_SLOT = ("CompressedAttention", "SelectedBlockAttention")
+
+
+@pytest.mark.parametrize("name", [*kinds(), "LanguageModel"])
+def test_padding_before_a_text_moves_no_logits(name):
+    model = make() if name == "LanguageModel" else model_of(name)
+    left = PROMPTS[[0, 2]]
+    alone = to_numpy(model(left[1:, 4:]))[0]
+    if name in CUT_BY_SLOT:
+        with pytest.raises(ValueError, match="4 hidden keys.*post"):
+            model(left)
+        if keras.backend.backend() != "torch":  # it has no graph
+            assert np.isnan(in_a_graph(model, left)[1, 4:]).all()
+    else:
+        found = to_numpy(model(left))[1, 4:]
+        np.testing.assert_allclose(found, alone, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", [*kinds(), "LanguageModel"])
+def test_a_step_without_a_slot_is_no_answer(name):
+    """What keeps a state, or a window that is short, goes on for ever."""
+
+    def make_one(max_length):
+        if name == "LanguageModel":
+            return make(max_length=max_length)
+        return model_of(name, max_length)
+
+    def write(model, ids):
+        state = model.start(ids[:, :3])
+        for t in (3, 4):
+            logits, state = model.step(ids[:, t], state)
+        return logits
+
+    short, long = make_one(4), make_one(13)
+    long.set_weights(short.get_weights())
+    ids = PROMPTS[:1]
+    wanted = to_numpy(write(long, ids))
+    try:
+        found = to_numpy(write(short, ids))
+    except ValueError as error:
+        assert "at position 4" in str(error) or "0 … 4" in str(error)
+    else:
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+    if keras.backend.backend() != "torch":  # it has no graph
+        found = in_a_graph(lambda ids: write(short, ids), ids)
+        assert np.isnan(found).all() or np.allclose(found, wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "bfloat16"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_logits_are_products_in_float32(tied, dtype):
     """In half precision many of a thousand words would have equal ones."""
@@ -223,8 +300,8 @@ def test_logits_are_products_in_float32(tied, dtype):
     ids = np.arange(1, 97)[None]
     found = to_numpy(model(ids))
     x = model.final_norm(model.blocks[0](model.embed(ids)))
-    kernel = to_numpy(model.output_layer.weights[0])
-    assert kernel.dtype == found.dtype == "float32"
+    assert found.dtype == "float32"
+    kernel = to_numpy(model.output_layer.weights[0]).astype("float32")
     expected = to_numpy(x).astype("float32") @ (kernel.T if tied else kernel)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

@@ -15,6 +15,7 @@ SIZES = {"embedding_dim": M, "alignment_dim": ALIGNMENT, "maxout_dim": MAXOUT}
 
 def test_every_matrix_of_the_document_has_its_name_and_shape():
     """K_x = 11, K_y = 13, n, m, n′ and l all differ."""
+    assert RNNSearch(11, 13, dim=N).maxout_dim == N // 2
     found = make(RNNSearch, **SIZES).matrices()
     gated = {"W": (N, M), "U": (N, N)}
     expected = {

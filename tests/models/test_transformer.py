@@ -153,6 +153,17 @@ def test_a_model_that_normalizes_first(tmp_path):
     np.testing.assert_array_equal(to_numpy(loaded(INPUTS)), logits)
 
 
+@pytest.mark.parametrize("stack", [TransformerEncoder, TransformerDecoder])
+def test_positions_of_a_stack_count_from_the_first_token(stack):
+    stack, x = stack(4, 2, 2, 8, max_length=9), draw(2, 5, 4)
+    inputs = {"key": draw(2, 3, 4)} if hasattr(stack, "step") else {}
+    alone = to_numpy(stack(x, **inputs))
+    wider = np.concatenate([draw(2, 3, 4), x], 1)
+    mask = np.arange(8)[None].repeat(2, 0) >= 3
+    found = to_numpy(stack(wider, query_mask=mask, **inputs))
+    np.testing.assert_allclose(found[:, 3:], alone, atol=1e-5)
+
+
 def test_word_order_matters():
     model = make()
     swapped = SOURCE[:, [1, 0, 2, 3, 4, 5]]
@@ -198,9 +209,9 @@ def test_more_tokens_than_positions_are_refused(decoder):
 
 def test_a_source_longer_than_the_positions_is_refused():
     model = make(max_length=5)
-    with pytest.raises(ValueError, match="5 positions.*6 tokens"):
+    with pytest.raises(ValueError, match="5 positions.*positions 0 … 5"):
         model(INPUTS)
-    with pytest.raises(ValueError, match="5 positions.*6 tokens"):
+    with pytest.raises(ValueError, match="5 positions.*positions 0 … 5"):
         model.start(SOURCE)
 
 
