@@ -8,7 +8,7 @@ each other tensor, and beside all of them.
 
 import inspect
 
-from contract import to_numpy
+from contract import draw, to_numpy
 from every_layer import (
     ALWAYS_CAUSAL,
     CONTEXT,
@@ -171,6 +171,27 @@ def test_the_test_would_see_a_lost_mask(name):
         assert how_far == 0.0
     else:
         assert how_far > 0.01
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in [*SELF_ATTENTION, *OWN_PATTERN]
+        if name != "LinformerAttention"  # it has no causal form
+        and {"use_causal_mask", "key_mask"}
+        <= {*inspect.signature(public_layers()[name].call).parameters}
+    ],
+)
+def test_the_causal_mask_joins_that_of_the_keys(name):
+    """A hole between tokens, which the causal mask does not hide."""
+    layer, x = make(name), draw(2, 5, 4)
+    there = np.tile(np.arange(5) != 1, (2, 1))
+    first, second = (
+        to_numpy(layer(h, key_mask=there, use_causal_mask=True))[there]
+        for h in (x, np.where(there[..., None], x, -3 * x))
+    )
+    np.testing.assert_allclose(first, second, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [*SELF_ATTENTION, *OWN_PATTERN, *DECODERS])
