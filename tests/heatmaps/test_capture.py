@@ -343,6 +343,16 @@ def test_a_kind_without_an_adapter_is_read_by_its_softmax(monkeypatch):
     np.testing.assert_allclose(
         maps["home"][:, 0] @ data, to_numpy(outputs), atol=1e-6
     )
+    weights = maps["home"]
+
+    def halves(layer, record):
+        weigh = layer.weigh
+        return [(layer, "weigh", lambda x: record(weigh(x) / 2) or weigh(x))]
+
+    # What is registered later is asked first, as when a cell is mended.
+    register_attention_adapter(Homemade, halves)
+    _, maps = get_attention_weights(layer, data)
+    np.testing.assert_array_equal(maps["home"], weights / 2)
 
 
 def test_maps_are_saved_and_loaded_and_an_old_file_survives(

@@ -116,6 +116,11 @@ def test_masked_cells_are_hatched_and_have_no_colour():
     assert not plot_attention(WEIGHTS, mask=np.ones((3, 5))).patches
 
 
+def test_a_map_of_zeros_has_a_scale():
+    image = plot_attention(np.zeros((3, 5))).images[0]
+    assert image.get_clim() == (0.0, 1.0)
+
+
 SINK = np.array([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1]])
 
 
