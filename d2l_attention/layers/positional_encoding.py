@@ -55,8 +55,8 @@ class _PositionalEncoding(keras.Layer):
         if isinstance(length, int) and length > self.max_length:
             raise ValueError(self._too_few(length - 1))
         steps = ops.arange(ops.shape(x)[1], dtype="int32")
-        start = ops.expand_dims(ops.cast(start, "int32"), -1)
-        positions = start + steps  # (T,) or (B, T)
+        start = ops.reshape(ops.cast(start, "int32"), (-1, 1))
+        positions = start + steps  # (1, T) or (B, T)
         rows = ops.clip(positions, 0, self.max_length - 1)
         rows = ops.cast(ops.take(self.table, rows, axis=0), x.dtype)
         return refuse(

@@ -98,15 +98,16 @@ def yarn_frequencies(
 ):
     """Frequencies for texts `factor` times as long, by what a pair has seen.
 
-        r_i  = N₀ θ_i / 2π          turns within the trained length
         γ_i  = (i(slow) − i) / (i(slow) − i(fast))    cut off at 0 and 1
         θ'_i = (1 − γ_i) θ_i / factor + γ_i θ_i
+        i(r) = P/2 ln(N₀ / 2πr) / ln base
 
-    A pair that turned often keeps its frequency; one that never completed a
-    turn is interpolated. i(r) is the index, a fraction perhaps, of the pair
-    that turns r times, so γ is even in the index: so models have it. In the
-    paper's text it is even in the turns, γ_i = (r_i − slow) / (fast − slow),
-    and lower between the bounds. `yarn_magnitude` is the method's other half.
+    A pair that turned often within N₀ tokens keeps its frequency; one that
+    never completed a turn is interpolated. i(r) is the index, perhaps a
+    fraction, of the pair that turned r times, so γ is even in the index, as
+    models have it. In the paper's text it is even in the turns r_i = N₀ θ_i /
+    2π, γ_i = (r_i − slow) / (fast − slow), which is lower between the bounds.
+    `yarn_magnitude` is the method's other half.
 
     Source: Peng et al. (2023), arXiv:2309.00071, section 3.2, and its code.
 

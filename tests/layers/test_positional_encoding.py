@@ -94,6 +94,9 @@ def test_saving_unknown_lengths_and_half_precision(encoding, tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(to_numpy(model(x)), to_numpy(again(x)))
+    again.compile(jit_compile=False)
+    in_graph = again.predict(x, verbose=0)  # of an unknown length, too
+    np.testing.assert_allclose(in_graph, to_numpy(expected(x)), atol=1e-6)
     half = encoding(max_length=17, dtype="mixed_float16")(x)
     assert keras.backend.standardize_dtype(half.dtype) == "float16"
 
