@@ -197,3 +197,18 @@ def test_an_axis_and_a_page_show_words():
     assert [t.get_text() for t in ax.get_xticklabels()] == ["walk", "-ing"]
     page = view_attention(np.eye(2)[None], key_tokens=tokens).to_html()
     assert '["walk", "-ing"]' in page
+
+
+@pytest.mark.parametrize(
+    ("tokens", "found"),
+    [
+        (["▁של", "ום"], True),
+        (["«سلام", "7", "!"], True),
+        (["▁the", "של", "▁cat"], False),
+        (["7", "▁", "!"], False),
+        (None, False),
+    ],
+)
+def test_the_first_letter_says_where_a_token_runs(tokens, found):
+    """Signs before it, such as the mark of a word's beginning, do not."""
+    assert labels.right_to_left(tokens) == found
