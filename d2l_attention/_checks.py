@@ -30,9 +30,10 @@ def refuse(wrong, x, message):
     try:
         found = bool(keras.ops.convert_to_numpy(wrong).any())
     except Exception:  # each backend has an error of its own for a graph
-        axes = range(len(wrong.shape), len(x.shape))
-        wrong = keras.ops.expand_dims(wrong, list(axes)) if axes else wrong
-        return keras.ops.where(wrong, float("nan"), x)
+        axes = tuple(range(len(wrong.shape), len(x.shape)))
+        return keras.ops.where(
+            keras.ops.expand_dims(wrong, axes), float("nan"), x
+        )
     if found:
         raise ValueError(message())
     return x

@@ -344,6 +344,18 @@ def note_dropout(monkeypatch):
     return shapes
 
 
+def in_a_graph(function, inputs):
+    """What a function gives in a graph, which knows no values."""
+
+    class Graph(keras.Model):
+        def call(self, inputs):
+            return function(inputs)
+
+    model = Graph()
+    model.compile(jit_compile=keras.backend.backend() == "jax")
+    return model.predict_on_batch(inputs)
+
+
 def compile_for_training(model, optimizer, loss, xla=False):
     """In a graph; the optimizer's variables are made at once.
 

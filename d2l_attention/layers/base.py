@@ -230,14 +230,9 @@ def drop(dropout_layer, x, training):
     return ops.cast(x, dropout_layer.compute_dtype)
 
 
-def wide_dtype(layer):
-    """float32, or what a layer's weights have if that is wider: for logits.
-
-    In half precision many of a thousand words would have equal ones.
-    """
-    return keras.backend.result_type(
-        layer.dtype_policy.variable_dtype, "float32"
-    )
+def wide(dtype):
+    """float32, or the dtype if that is wider."""
+    return keras.backend.result_type(dtype, "float32")
 
 
 def output_spec(layer, output_shape, weights_shape, with_weights):

@@ -5,7 +5,7 @@ queries read any number of tokens. Two encoders learn from pairs alone.
 """
 
 from d2l_attention._checks import check_positive, check_rate, differ
-from d2l_attention.layers.base import drop, output_spec
+from d2l_attention.layers.base import drop, output_spec, wide
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import merge_masks
 from d2l_attention.layers.multi_head import (
@@ -274,7 +274,7 @@ class LearnedQueryAttention(HeadProjections):
 def unit(x):
     """Vectors along the last axis divided by their lengths, in float32."""
     x = ops.convert_to_tensor(x)
-    x = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+    x = ops.cast(x, wide(x.dtype))
     return x / ops.maximum(ops.norm(x, axis=-1, keepdims=True), 1e-12)
 
 

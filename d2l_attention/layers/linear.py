@@ -7,7 +7,7 @@ head. Decay and gates shrink it, the delta rule corrects what it holds.
 import math
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.base import check_shapes
+from d2l_attention.layers.base import check_shapes, wide
 from d2l_attention.layers.chunks import join_chunks, split_into_chunks
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.layers.masking import causal_mask, key_mask_of, token_mask
@@ -310,7 +310,7 @@ class LinearAttention(SelfAttentionByPattern):
     def make_cache(self, batch_size, max_length):
         """An empty state, of one size for any `max_length`."""
         shape = (batch_size, self.num_heads, self.key_dim, self.value_dim)
-        return {"state": ops.zeros(shape, _wide(self.compute_dtype))}
+        return {"state": ops.zeros(shape, wide(self.compute_dtype))}
 
     def step(self, x, positions, cache, query_mask=None):
         """Attend from tokens `(B, T, D)` to themselves and to the state.
@@ -352,7 +352,7 @@ class DecayedAttention(LinearAttention):
 
     def log_decay(self, x):
         rates = [math.log1p(-(2.0 ** (-5 - h))) for h in range(self.num_heads)]
-        rates = ops.convert_to_tensor(rates, _wide(self.compute_dtype))
+        rates = ops.convert_to_tensor(rates, wide(self.compute_dtype))
         return ops.broadcast_to(rates, (*ops.shape(x)[:-1], self.num_heads))
 
 
@@ -393,7 +393,7 @@ class GatedLinearAttention(LinearAttention):
         self.gate_layer = _gate(self, "W_a", query_shape[-1], bias=4.0)
 
     def log_decay(self, x):
-        gate = ops.cast(self.gate_layer(x), _wide(self.compute_dtype))
+        gate = ops.cast(self.gate_layer(x), wide(self.compute_dtype))
         return ops.log_sigmoid(gate)
 
 
@@ -431,7 +431,7 @@ class DeltaAttention(LinearAttention):
         self.strength_layer = _gate(self, "W_b", query_shape[-1], bias=0.0)
 
     def strength(self, x):
-        beta = ops.cast(self.strength_layer(x), _wide(self.compute_dtype))
+        beta = ops.cast(self.strength_layer(x), wide(self.compute_dtype))
         return ops.sigmoid(beta)
 
     def project_query(self, query, start=0):
@@ -491,13 +491,9 @@ def _gate(layer, name, input_size, bias):
 
 def _of_length_1(x):
     """x `(…, K)` divided by its length; zeros stay zeros."""
-    dtype, x = x.dtype, ops.cast(x, _wide(x.dtype))
+    dtype, x = x.dtype, ops.cast(x, wide(x.dtype))
     squares = ops.sum(x * x, axis=-1, keepdims=True)
     return ops.cast(x * ops.rsqrt(squares + 1e-6), dtype)
-
-
-def _wide(dtype):
-    return keras.backend.result_type(dtype, "float32")
 
 
 def _parts(query, key, log_decay, strength):
@@ -525,7 +521,7 @@ def _widen(parts):
     """The dtype of the query, and all tensors in float32 or wider."""
     parts = {name: ops.convert_to_tensor(x) for name, x in parts.items()}
     dtype = parts["query"].dtype
-    return dtype, {n: ops.cast(x, _wide(dtype)) for n, x in parts.items()}
+    return dtype, {n: ops.cast(x, wide(dtype)) for n, x in parts.items()}
 
 
 def _first_state(key, value, state=None):

@@ -7,7 +7,7 @@ on where they stand.
 import math
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.base import drop
+from d2l_attention.layers.base import drop, wide
 from d2l_attention.layers.cache import attend_with_cache
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
@@ -240,7 +240,7 @@ def rotate(x, frequencies, start=0, *, interleaved=False, magnitude=1.0):
 
 def _turns(x, frequencies, start, magnitude):
     """Cosines and sines `(T, 1, P/2)` or `(B, T, 1, P/2)`, of float32 or x."""
-    dtype = keras.backend.result_type(x.dtype, "float32")
+    dtype = wide(x.dtype)
     steps = ops.arange(ops.shape(x)[1], dtype="int32")
     start = ops.expand_dims(ops.cast(start, "int32"), -1)
     positions = ops.cast(start + steps, dtype)  # (T,) or (B, T)
@@ -414,8 +414,8 @@ def biased_attention(
     """
     scores = grouped_scores(query, key, scale)  # (B, H, T, S)
     # At least float32: a far key's bias has more digits than bfloat16 holds.
-    wide = keras.backend.result_type(scores.dtype, "float32")
-    biased = ops.cast(scores, wide) + ops.cast(bias, wide)
+    dtype = wide(scores.dtype)
+    biased = ops.cast(scores, dtype) + ops.cast(bias, dtype)
     weights = masked_softmax(biased, mask)
     weights = ops.cast(weights, scores.dtype)
     dropped = weights if dropout is None else dropout(weights)

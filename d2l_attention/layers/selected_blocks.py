@@ -6,7 +6,7 @@ the keys that stand there, and to no other.
 """
 
 from d2l_attention._checks import check_positive, refuse
-from d2l_attention.layers.base import AttentionLayer, default_shapes
+from d2l_attention.layers.base import AttentionLayer, default_shapes, wide
 from d2l_attention.layers.cache import (
     attend_with_cache,
     contiguous_cache,
@@ -66,7 +66,7 @@ def block_means(key, block_size, mask=None):
     check_positive("block_size", block_size)
     key = ops.convert_to_tensor(key)
     dtype = key.dtype
-    key = ops.cast(key, keras.backend.result_type(dtype, "float32"))
+    key = ops.cast(key, wide(dtype))
     if mask is None:
         mask = ops.ones_like(key[:1, :, 0, 0], dtype="bool")
     counts = ops.cast(split_into_chunks(mask, block_size), key.dtype)

@@ -1,6 +1,6 @@
 """Structured attention: the places are chosen together, not one by one."""
 
-from d2l_attention.layers.base import drop
+from d2l_attention.layers.base import drop, wide
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.layers.masking import join_causal_mask
 from d2l_attention.layers.scoring import DotProductAttention
@@ -39,7 +39,7 @@ def linear_chain_marginals(unary, transitions, mask=None):
         [[[0.25, 0.75], [0.25, 0.75]]]
     """
     unary = ops.convert_to_tensor(unary)
-    dtype = keras.backend.result_type(unary.dtype, "float32")
+    dtype = wide(unary.dtype)
     unary, transitions = ops.cast(unary, dtype), ops.cast(transitions, dtype)
     counts = True if mask is None else mask
     counts = ops.broadcast_to(counts, ops.shape(unary)[:-1])  # (…, S)

@@ -1,7 +1,7 @@
 """Hierarchical attention: words make sentences, and sentences a document."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.base import wide_dtype
+from d2l_attention.layers.base import wide
 from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.pooling import AttentionPooling
 from d2l_attention.models.recurrent import gru
@@ -62,7 +62,7 @@ class HierarchicalAttentionNetwork(keras.Model):
         self.word_pooling = AttentionPooling(units, dtype=dtype)
         self.sentence_pooling = AttentionPooling(units, dtype=dtype)
         self.output_layer = keras.layers.Dense(
-            num_classes, dtype=wide_dtype(self)
+            num_classes, dtype=wide(self.dtype_policy.variable_dtype)
         )
 
     def build(self, input_shape):

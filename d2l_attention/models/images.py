@@ -3,7 +3,7 @@
 import math
 
 from d2l_attention._checks import check_dict, check_positive, check_rate, differ
-from d2l_attention.layers.base import wide_dtype
+from d2l_attention.layers.base import wide
 from d2l_attention.layers.images import (
     PatchEmbedding,
     check_grid,
@@ -106,7 +106,7 @@ class VisionTransformer(keras.Model):
             **policy,
         )
         self.output_layer = keras.layers.Dense(
-            self.num_classes, dtype=wide_dtype(self)
+            self.num_classes, dtype=wide(self.dtype_policy.variable_dtype)
         )
 
     def build(self, input_shape):

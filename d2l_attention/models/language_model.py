@@ -1,7 +1,7 @@
 """A decoder-only language model: each token from those before it."""
 
 from d2l_attention._checks import check_positive, check_rate, check_room
-from d2l_attention.layers.base import drop, wide_dtype
+from d2l_attention.layers.base import drop, wide
 from d2l_attention.layers.blocks import CausalBlock
 from d2l_attention.layers.masking import first_tokens
 from d2l_attention.layers.positional_encoding import PositionalEncoding
@@ -36,7 +36,7 @@ class _LanguageModel(keras.Model):
         """Put the blocks above the embedding, and the output above them."""
         self.blocks = list(blocks)
         self.output_layer = keras.layers.Dense(
-            self.vocab_size, dtype=wide_dtype(self)
+            self.vocab_size, dtype=wide(self.dtype_policy.variable_dtype)
         )
 
     def build(self, input_shape):
@@ -396,7 +396,7 @@ class TodaysLanguageModel(_LanguageModel):
 
     def stack(self, blocks):
         self.blocks = list(blocks)
-        policy = {"dtype": wide_dtype(self)}
+        policy = {"dtype": wide(self.dtype_policy.variable_dtype)}
         if self.tie_embeddings:
             self.output_layer = _TiedLogits(self.embedding, **policy)
         else:

@@ -4,7 +4,7 @@ Training uses `call`; decoding uses the step protocol, `start` and `step`.
 """
 
 from d2l_attention._checks import check_dict, check_positive, check_rate
-from d2l_attention.layers.base import wide_dtype
+from d2l_attention.layers.base import wide
 from d2l_attention.layers.loops import scan_states
 from d2l_attention.models.recurrent import GRUParameters, gru, gru_step
 import keras
@@ -48,7 +48,7 @@ class Seq2Seq(keras.Model):
         )
         # Logits of half precision would make the loss rough.
         self.output_layer = keras.layers.Dense(
-            self.target_vocab_size, dtype=wide_dtype(self)
+            self.target_vocab_size, dtype=wide(self.dtype_policy.variable_dtype)
         )
 
     def add_embeddings(self, embedding_dim):

@@ -78,12 +78,9 @@ class TransformerStack(QueryLayer):
         """x with its positions, if the stack has any."""
         return x if self.positions is None else self.positions(x, start=start)
 
-    def place_tokens(self, x, *masks):
-        """The same, counted from the first token that a mask `(B, T)` shows."""
-        tokens = token_mask(*masks)
-        if tokens is None:
-            return self.place(x)
-        return self.place(x, -first_tokens(tokens))
+    def place_tokens(self, x, tokens):
+        """The same, counted from the first of the tokens: `(B, T)` or None."""
+        return self.place(x, 0 if tokens is None else -first_tokens(tokens))
 
     def end(self, x):
         """x, normalized if the blocks normalize first."""
@@ -120,7 +117,8 @@ class TransformerEncoder(TransformerStack):
         activation, use_bias, normalize_first, epsilon: As there. Where blocks
             normalize first, one more norm follows the last block.
         max_length: Positive int, number of sinusoidal positions that are
-            added to the input; None adds none.
+            added to the input, from its first token on that no mask hides;
+            None adds none.
 
     The call is that of `TransformerEncoderBlock`, but the weights come as a
     dict of `"block_i/self_attention"` `(B, H, T, T)`.
@@ -151,9 +149,10 @@ class TransformerEncoder(TransformerStack):
         return_attention_scores=False,
         training=None,
     ):
-        x = self.place_tokens(query, query_mask, key_mask, mask)
+        tokens = token_mask(query_mask, key_mask, mask)
+        x = self.place_tokens(query, tokens)
         x = drop(self.dropout_layer, x, training)
-        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        mask = merge_masks(attention_mask, tokens)
         if use_causal_mask:
             mask = join_causal_mask(mask, query, query)
         maps = {}

@@ -462,7 +462,7 @@ def small(tmp_path_factory):
     """A small course that was graded: folder, chapter and report."""
     course = tmp_path_factory.mktemp("small")
     chapter = small_chapter()
-    assignment.write(course, [chapter], timeout=5)
+    assignment.write(course, [chapter], timeout=10)
     name = assignment.name_of(chapter)
     release_of(course, name)
     for student, change in SMALL.items():
@@ -501,7 +501,7 @@ def test_an_answer_that_leaves_python_stops_its_cell_alone(small):
 
 def test_a_cell_that_took_too_long_hears_of_the_limit(small):
     course, chapter, rows = small
-    limit = "took longer than 5 seconds, which is the limit for one cell"
+    limit = "took longer than 10 seconds, which is the limit for one cell"
     assert limit in page_of(course, chapter, "endless")
     note = rows["endless"]["note"]
     assert "The check of exercise 1 took longer than the limit." in note

@@ -419,6 +419,14 @@ def test_vectors_whose_squares_float16_does_not_hold(make):
     assert_close([half(x)], [expected], atol=1e-2)
 
 
+@pytest.mark.every_backend
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_no_tokens_make_none(make):
+    layer = make(**SIZES)
+    layer(draw(2, 3, 7))
+    assert tuple(layer(draw(2, 0, 7)).shape[:2]) == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [

@@ -1,6 +1,6 @@
 """Positions as vectors: the formula, and where decoding stands."""
 
-from contract import draw, to_numpy
+from contract import CAN_COMPILE, draw, in_a_graph, to_numpy
 from d2l_attention import (
     LearnedPositionalEncoding,
     PositionalEncoding,
@@ -77,6 +77,12 @@ def test_tokens_beyond_the_positions_are_refused(encoding):
         layer(draw(2, 2, 4), start=-1)
     with pytest.raises(ValueError, match="positions 0 … 5"):
         layer(draw(2, 3, 4), start=np.array([0, 3]))
+    if CAN_COMPILE:  # in a graph only those become NaN
+        starts = np.array([0, 3])
+        found = in_a_graph(lambda x: layer(x, start=starts), draw(2, 3, 4))
+        beyond = np.arange(3) + starts[:, None] >= 5
+        assert (np.isnan(found).all(-1) == beyond).all()
+        assert (np.isnan(found).any(-1) == beyond).all()
     with pytest.raises(ValueError, match="max_length=0"):
         encoding(max_length=0)
 

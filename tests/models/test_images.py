@@ -69,6 +69,8 @@ def test_weights_of_as_many_patches_in_other_places_are_refused(tmp_path):
     assert table[0, 0] == 5
     expected = np.repeat([0, 0.25, 0.75, 1], 4)  # between the rows 0 and 1
     np.testing.assert_allclose(table[1:, 0], expected, atol=1e-6)
+    with pytest.raises(ValueError, match="not built"):
+        small().resized((8, 8))
     images = draw(2, 4, 16, 3)
     np.testing.assert_array_equal(
         to_numpy(wide.resized((4, 16))(images)), to_numpy(wide(images))

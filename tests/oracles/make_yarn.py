@@ -25,6 +25,7 @@ SETS = {  # width, factor, trained length, base, truncated, mscale, of all
     "deepseek_v2_lite": (64, 40, 4096, 10_000, True, 0.707, 0.707),
     "unequal_scales": (32, 16, 2048, 10_000, True, 1.0, 0.5),
     "all_below": (16, 4, 16, 10_000, True, None, None),
+    "no_ramp": (16, 4, 6, 10_000, True, None, None),
 }
 
 arrays = {}
