@@ -323,6 +323,7 @@ def test_the_interactive_map_is_dark_where_the_book_is(visit):
     page = visit("heatmaps.html", color_scheme="light")
     paper = "getComputedStyle(document.body).backgroundColor"
     page.locator("iframe").scroll_into_view_if_needed()
+    page.frames[1].wait_for_selector("main[aria-busy=false]")
     light = page.frames[1].evaluate(paper)
     page.click(".theme-switch-button >> visible=true")
     page.click(".theme-change-button[data-mode=dark] >> visible=true")
