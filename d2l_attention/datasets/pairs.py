@@ -1,5 +1,6 @@
 """Pairs of sentences, split and batched: no source is in two splits."""
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 from d2l_attention.datasets.corpus import read_corpus
@@ -7,13 +8,21 @@ from d2l_attention.datasets.files import (
     DataError,
     are_two,
     check_columns,
-    look_at,
     named,
     read_pairs,
 )
-from d2l_attention.datasets.tokens import normalize, without_end_marks
+from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.tokens import (
+    normalize_pairs,
+    turkic_sides,
+    without_end_marks,
+)
 from d2l_attention.datasets.vocabularies import make_vectorizers, pairs_to_ids
 import numpy as np
+
+SIDES = ("source", "target")
+SHOWN = 5  # kinds of signs that are told
+MANY = 0.1  # share of pairs that are too long, from which a way on is told
 
 
 class Pairs(NamedTuple):
@@ -84,16 +93,23 @@ def load_pairs(
         DataError: If the file is unusable or too small for the splits.
     """
     test = None
-    options = (max_bad_share, reverse, spreadsheet)
+    options = (max_bad_share, reverse, spreadsheet, verbose)
     read = _read(path, columns, *options)
-    written = _by_tokens(read, path, verbose)
+    turkic = turkic_sides(read)
+    if verbose and any(turkic):
+        sides = [x for x, is_so in zip(SIDES, turkic, strict=True) if is_so]
+        print(
+            f"By its letters i, the {' and the '.join(sides)} is in a Turkic "
+            "language: in lower case, I is ı there, and İ is i."
+        )
+    written = _by_tokens(read, turkic, path, verbose)
     num_twice = len(read) - len(written)
     if test_path is not None:
         own_columns = None if are_two(test_path) else columns
         test = _read(test_path, own_columns, *options)
         of_test = {
             without_end_marks(x)
-            for x, _ in _by_tokens(test, test_path, verbose)
+            for x, _ in _by_tokens(test, turkic, test_path, verbose)
         }
         others = {
             pair: raw_pair
@@ -116,49 +132,65 @@ def load_pairs(
         written, max_length, num_pairs, num_validation, num_test, seed, raw
     )
     if test is not None:
-        splits = splits._replace(**_by_length(test, max_length, raw))
+        splits = splits._replace(**_by_length(test, turkic, max_length, raw))
         if not splits.test:
             raise DataError(
                 f"No pair of {named(test_path)} has at most "
                 f"max_length={max_length} tokens on either side."
             )
     if verbose:
-        train, validation, test, long_test = map(len, splits)
+        train, validation, test, _ = map(len, splits)
         print(
             f"Read {len(read):,} pairs. Dropped: {num_twice:,} that occur "
             f"twice, {dropped}\n"
-            f"Left: {train:,} to train on, {validation:,} to validate, "
-            f"{test:,} to test, and {long_test:,} of the longer pairs for a "
-            "second test."
+            f"Left: {train:,} to train on, {validation:,} to validate, and "
+            f"{test:,} to test."
         )
     return splits
 
 
-def _read(path, columns, max_bad_share, reverse, spreadsheet):
-    """The pairs of a file, or of the shipped corpus, as people wrote them."""
-    if path is not None:
-        options = {"raw": True, "reverse": reverse, "spreadsheet": spreadsheet}
-        return read_pairs(path, max_bad_share, columns, **options)
-    one, two = check_columns(columns, 2)[:: -1 if reverse else 1]
-    return [(row[one - 1], row[two - 1]) for row in read_corpus()]
+def _read(path, columns, max_bad_share, reverse, spreadsheet, verbose):
+    """The pairs of a file, or of the shipped corpus, as people see them."""
+    if path is None:
+        one, two = check_columns(columns, 2)[:: -1 if reverse else 1]
+        return [(row[one - 1], row[two - 1]) for row in read_corpus()]
+    signs = Counter()
+    options = {"reverse": reverse, "spreadsheet": spreadsheet, "signs": signs}
+    pairs = read_pairs(path, max_bad_share, columns, raw=True, **options)
+    if verbose and signs:
+        some = ", ".join(
+            f"{_show_sign(sign)} as {_show_sign(other)} ({number:,} times)"
+            for (sign, other), number in signs.most_common(SHOWN)
+        )
+        more = f", and {len(signs) - SHOWN} others" * (len(signs) > SHOWN)
+        print(
+            f"{named(path)}: signs that are one are read as one: {some}{more}."
+        )
+    return pairs
 
 
-def _by_tokens(read, path, verbose):
+def _show_sign(sign):
+    """A sign by its number, if nobody sees it."""
+    if not sign:
+        return "nothing"
+    return sign if sign.isprintable() else f"U+{ord(sign):04X}"
+
+
+def _by_tokens(read, turkic, path, verbose):
     """Dict of normalized pair to the first that was read; looks are printed."""
     written = {}
-    for pair in read:
-        written.setdefault(tuple(map(normalize, pair)), pair)
+    for tokens, pair in zip(normalize_pairs(read, turkic), read, strict=True):
+        written.setdefault(tokens, pair)
     if verbose and path is not None:
         for look in look_at(written):
             print(f"Warning: {named(path)}: {look}")
     return written
 
 
-def _by_length(test, max_length, raw):
+def _by_length(test, turkic, max_length, raw):
     """The short pairs of a test file, and the longer ones, in its order."""
     splits = {"test": [], "long_test": []}
-    for pair in test:
-        tokens = tuple(map(normalize, pair))
+    for tokens, pair in zip(normalize_pairs(test, turkic), test, strict=True):
         length = max(len(side.split()) for side in tokens)
         if length <= 2 * max_length:
             split = "test" if length <= max_length else "long_test"
@@ -225,8 +257,13 @@ def _split(written, max_length, num_pairs, num_validation, num_test, seed, raw):
     if raw:
         splits = Pairs(*([written[pair] for pair in x] for x in splits))
     further = len(drawn) - len(splits.train) - end_test
+    longer = len(pairs) - len(short)
+    way_on = ""
+    if longer > MANY * len(pairs):
+        needed = np.quantile(lengths, 1 - MANY, method="inverted_cdf")
+        way_on = f" (--max-length {needed} keeps nine of ten)"
     return splits, (
-        f"{len(pairs) - len(short):,} with more than {max_length} tokens, "
+        f"{longer:,} with more than {max_length} tokens{way_on}, "
         f"{len(short) - len(drawn):,} not drawn, {further:,} further "
         "translations of sources that are held back (also where only an end "
         "mark differs)."

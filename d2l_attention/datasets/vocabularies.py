@@ -6,7 +6,12 @@ import itertools
 import re
 
 from d2l_attention.datasets.files import DataError
-from d2l_attention.datasets.tokens import clean, is_token, normalize
+from d2l_attention.datasets.tokens import (
+    clean,
+    is_token,
+    is_turkic,
+    normalize,
+)
 import numpy as np
 
 START, END = "[start]", "[end]"
@@ -42,7 +47,9 @@ def make_vectorizers(pairs, vocab_size=None, min_frequency=2):
             raise DataError(
                 f"The vocabulary of the {name} would hold no word. Received: "
                 f"min_frequency={min_frequency}, vocab_size={vocab_size}, for "
-                f"{len(pairs)} texts{example}."
+                f"{len(pairs)} texts{example}. In a script without spaces, or "
+                "in few texts, learn pieces of words: `learn_subwords`, or "
+                "--subwords 1000."
             )
     return tuple(map(make_vectorizer, tokens))
 
@@ -68,16 +75,18 @@ def make_vectorizer(tokens):
     """A `TextVectorization` that gives the tokens the ids 2, 3, … in order."""
     import keras
 
-    return keras.layers.TextVectorization(
+    vectorizer = keras.layers.TextVectorization(
         standardize=None, split="whitespace", vocabulary=tokens
     )
+    vectorizer.turkic = is_turkic(tokens)  # which `tokenize` asks
+    return vectorizer
 
 
 def tokenize(text, vectorizer):
     """The tokens of a text that people wrote, as the vectorizer splits it."""
     if isinstance(vectorizer, SubwordVectorizer):
         return vectorizer.tokenize(text)
-    return normalize(text).split()
+    return normalize(text, getattr(vectorizer, "turkic", False)).split()
 
 
 def pairs_to_ids(pairs, vectorizers, length):
@@ -178,6 +187,7 @@ class SubwordVectorizer:
             raise DataError(
                 f"{len(model)} bytes are no model of sentencepiece: {error}"
             ) from error
+        self.turkic = is_turkic(self.get_vocabulary())
 
     @classmethod
     def learn(cls, texts, vocab_size):

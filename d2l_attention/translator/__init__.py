@@ -10,7 +10,6 @@ from d2l_attention.translator.scores import (
     bleu,
     chrf,
     paired_bootstrap,
-    signatures,
 )
 from d2l_attention.translator.translator import Translator
 
@@ -21,5 +20,4 @@ __all__ = [
     "chrf",
     "load_translator",
     "paired_bootstrap",
-    "signatures",
 ]

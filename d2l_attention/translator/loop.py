@@ -133,8 +133,9 @@ def _translations(translator, pairs):
     if not pairs:
         return []
     translations = translator.translate([source for source, _ in pairs])
+    written = translator.as_written
     return [
-        f"  {source} → {text} [{target}]"
+        f"  {written(source)} → {text} [{written(target)}]"
         for (source, target), text in zip(pairs, translations, strict=True)
     ]
 

@@ -44,7 +44,7 @@ OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 WORD_FILES = ("source_vocabulary.txt", "target_vocabulary.txt")
 SUBWORD_FILES = ("source_subwords.model", "target_subwords.model")
 EPOCH = "epoch_{:04}"
-BARELY_TRAINED = 10  # BLEU below which few sentences are understood
+BARELY_TRAINED = 10, 20  # BLEU, chrF below which few sentences are understood
 COLUMNS = (  # of a history; the validation loss is "" but at an epoch's end
     "epoch",
     "step",
@@ -396,12 +396,16 @@ class Run:
             scores = self.read_json("scores.json")
         except RunError:
             return f"{name} that was not scored yet."
-        bleu = scores["bleu"]["score"]
+        metric, value = "BLEU", scores["bleu"]["score"]
+        if scores["bleu"].get("tokens") == "characters":
+            metric += " of characters"
+        if "note" in scores:  # BLEU compares too little
+            metric, value = "chrF", scores["chrf"]["score"]
         told = (
-            f"{name} of {scores['parameters']:,} parameters, BLEU "
-            f"{bleu:.1f} on {scores['sentences']:,} held-out sentences."
+            f"{name} of {scores['parameters']:,} parameters, {metric} "
+            f"{value:.1f} on {scores['sentences']:,} held-out sentences."
         )
-        if bleu < BARELY_TRAINED:
+        if value < BARELY_TRAINED[metric == "chrF"]:
             told += " It is barely trained, so most of it will be wrong."
         return told
 

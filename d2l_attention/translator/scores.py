@@ -3,9 +3,10 @@
 import sys
 from typing import NamedTuple
 
-from d2l_attention.datasets.tokens import normalize
+from d2l_attention.datasets.tokens import is_spaceless, normalize
 
 RESAMPLES = 1000  # of the test set, for an interval or a test
+LONGEST_RUN = 4  # tokens that BLEU compares together
 
 
 class Score(NamedTuple):
@@ -20,11 +21,15 @@ class Score(NamedTuple):
 
 
 def bleu(hypotheses, references):
-    """Corpus BLEU of sentences tokenized by spaces.
+    """Corpus BLEU of sentences tokenized by spaces, or of characters.
 
     Source: Papineni et al. (2002), computed by `sacrebleu.metrics.BLEU` with
-    `tokenize="none"`, because the text is tokenized already. Scores of texts
-    that were tokenized differently cannot be compared.
+    `tokenize="none"`, because the text is tokenized already. Where most
+    letters of the references are of a script that puts no spaces between
+    words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), the tokens are
+    characters, `tokenize="char"`. Scores of texts that were tokenized
+    differently cannot be compared. BLEU is 0 where no sentence has four
+    tokens; read chrF there.
 
     Args:
         hypotheses: List of N str, one translation for each sentence.
@@ -36,10 +41,7 @@ def bleu(hypotheses, references):
     Raises:
         ValueError: If the lists are empty or differ in length.
     """
-    from sacrebleu.metrics import BLEU
-
-    metric = BLEU(tokenize="none", force=True)
-    return _score(metric, hypotheses, references)
+    return _score(_make_bleu(references), hypotheses, references)
 
 
 def chrf(hypotheses, references):
@@ -59,19 +61,6 @@ def chrf(hypotheses, references):
     return _score(_make_chrf(), hypotheses, references)
 
 
-def signatures():
-    """Dict of how `bleu` and `chrf` compute, in sacrebleu's words."""
-    from sacrebleu.metrics import BLEU
-
-    metrics = {
-        "bleu": BLEU(tokenize="none", force=True),
-        "chrf": _make_chrf(),
-    }
-    for metric in metrics.values():  # they know it only after a score
-        metric.corpus_score(["a"], [["a"]], n_bootstrap=RESAMPLES)
-    return {name: str(x.get_signature()) for name, x in metrics.items()}
-
-
 def paired_bootstrap(baseline, system, references):
     """Test whether two systems differ in BLEU.
 
@@ -88,14 +77,13 @@ def paired_bootstrap(baseline, system, references):
     Raises:
         ValueError: If the lists are empty or differ in length.
     """
-    from sacrebleu.metrics import BLEU
     from sacrebleu.significance import PairedTest
 
     _check(baseline, references)
     _check(system, references)
     test = PairedTest(
         [("baseline", list(baseline)), ("system", list(system))],
-        {"BLEU": BLEU(tokenize="none", force=True)},
+        {"BLEU": _make_bleu(references)},
         references=[list(references)],
         test_type="bs",
         n_samples=RESAMPLES,
@@ -111,21 +99,40 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
 
     BLEU and chrF are those of normalized text, so that the scores of words
     and of subwords can be compared. The translations come back, and a dict.
+    chrF stands first in it, with a note, where BLEU compares too little.
     """
     sources, references = zip(*pairs, strict=True)
     _warn_of_unknown(translator, sources)
     translations = translator.translate(
         sources, beam, length_penalty=length_penalty
     )
-    sides = [[normalize(x) for x in y] for y in (translations, references)]
+    turkic = getattr(translator.vectorizers[1], "turkic", False)
+    found, right = (
+        [normalize(text, turkic) for text in texts]
+        for texts in (translations, references)
+    )
     scores = {"sentences": len(translations), "beam": beam}
     if beam > 1:
         scores["length_penalty"] = length_penalty
-    for name, metric in (("bleu", bleu), ("chrf", chrf)):
+    spaceless = is_spaceless(right)
+    long = sum(
+        len(text.replace(" ", "") if spaceless else text.split()) >= LONGEST_RUN
+        for text in right
+    )
+    metrics = {"bleu": bleu, "chrf": chrf}
+    if 2 * long < len(right):
+        metrics = {"chrf": chrf, "bleu": bleu}
+        scores["note"] = (
+            f"BLEU compares runs of {LONGEST_RUN} tokens, and only {long:,} of "
+            f"{len(right):,} references have as many. Read chrF."
+        )
+    for name, metric in metrics.items():
         scores[name] = {
-            key: float(value) for key, value in metric(*sides)._asdict().items()
+            key: float(value)
+            for key, value in metric(found, right)._asdict().items()
         }
-    return translations, {**scores, "signatures": signatures()}
+    scores["bleu"]["tokens"] = "characters" if spaceless else "words"
+    return translations, {**scores, "signatures": _signatures(right)}
 
 
 def _warn_of_unknown(translator, sources):
@@ -138,6 +145,21 @@ def _warn_of_unknown(translator, sources):
             "it is to translate. Are the two languages in the wrong order?",
             file=sys.stderr,
         )
+
+
+def _signatures(references):
+    """Dict of how `bleu` and `chrf` compute, in sacrebleu's words."""
+    metrics = {"bleu": _make_bleu(references), "chrf": _make_chrf()}
+    for metric in metrics.values():  # they know it only after a score
+        metric.corpus_score(["a"], [["a"]], n_bootstrap=RESAMPLES)
+    return {name: str(x.get_signature()) for name, x in metrics.items()}
+
+
+def _make_bleu(references):
+    from sacrebleu.metrics import BLEU
+
+    tokenize = "char" if is_spaceless(references) else "none"
+    return BLEU(tokenize=tokenize, force=True)
 
 
 def _make_chrf():

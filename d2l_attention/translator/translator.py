@@ -8,6 +8,7 @@ from d2l_attention.datasets import (
     text_to_ids,
     tokenize,
 )
+from d2l_attention.datasets.tokens import join_tokens, split_tokens
 from d2l_attention.datasets.vocabularies import SubwordVectorizer
 from d2l_attention.models.decoding import BeamDecoder, GreedyDecoder
 import numpy as np
@@ -65,14 +66,23 @@ class Translator:
                 token.
 
         Returns:
-            List of N str: tokens between spaces, or, from subwords, text as
-            people write it.
+            List of N str: tokens between spaces, but for those of Chinese and
+            Japanese, or, from subwords, text as people write it.
         """
         source = self._ids(texts)  # (N, S), S = max_length
         ids = self.decoder(beam, length_penalty).predict(
             source, batch_size=batch_size, verbose=0
         )  # (N, T), T = max_length + 8
-        return ids_to_text(ids, self.vectorizers[1])
+        return [
+            self.as_written(text)
+            for text in ids_to_text(ids, self.vectorizers[1])
+        ]
+
+    def as_written(self, text):
+        """A text of the pairs, without spaces in Chinese and Japanese."""
+        if isinstance(self.vectorizers[1], SubwordVectorizer):
+            return text  # it is
+        return join_tokens(text)
 
     def decoder(self, beam=1, length_penalty=1.0):
         """The `GreedyDecoder` or `BeamDecoder` that `translate` uses."""
@@ -112,7 +122,11 @@ class Translator:
         """
         source, vectorizer = self.tokens(text), self.vectorizers[1]
         pieces = isinstance(vectorizer, SubwordVectorizer)
-        target = (vectorizer.tokenize if pieces else str.split)(translation)
+        if pieces:
+            target = vectorizer.tokenize(translation)
+        else:
+            target = split_tokens(translation)
+            translation = " ".join(target)
         ids = text_to_ids(
             [f"{START} {translation}"], vectorizer, len(target) + 1
         )

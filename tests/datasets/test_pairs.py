@@ -237,10 +237,21 @@ def test_every_pair_that_was_read_is_accounted_for(tmp_path, capsys):
     numbers = [int(x) for x in re.findall(r"\d+", read)]
     total, twice, long, limit, undrawn, further = numbers
     assert (total, twice, long, limit, undrawn) == (204, 2, 2, 3, 20)
-    train, *held, tests = [int(x) for x in re.findall(r"\d+", left)]
-    assert [train, *held, tests] == [len(x) for x in pairs]
-    assert tests == 1 and 20 < further < 40
+    train, *held = [int(x) for x in re.findall(r"\d+", left)]
+    assert [train, *held] == [len(x) for x in pairs[:3]]
+    assert len(pairs.long_test) == 1 and 20 < further < 40
     assert total == twice + long + undrawn + further + train + sum(held)
+
+
+def test_a_length_that_drops_many_is_told_with_the_way_on(tmp_path, capsys):
+    lines = [f"go on , {i} !\t{'好' * (i % 20 + 1)}" for i in range(200)]
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    load_pairs(path, max_length=16, verbose=1)
+    out = capsys.readouterr().out
+    assert "40 with more than 16 tokens (--max-length 18 keeps nine of" in out
+    load_pairs(path, max_length=18, verbose=1)
+    assert "--max-length" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("raw", [False, True])
@@ -261,7 +272,7 @@ def test_a_test_of_ones_own_is_not_trained_on(raw, tmp_path, capsys):
     assert "sentence 3" not in others and len({*others}) == 49
     out = capsys.readouterr().out
     assert f"test is {own}. Its sources are those of 2 other pairs" in out
-    assert "Left: 78 to train on, 10 to validate, 3 to test" in out
+    assert "Left: 78 to train on, 10 to validate, and 3 to test." in out
     with pytest.raises(DataError, match="nothing is left to train on"):
         load_pairs(path, test_path=path, **options)
     own.write_text(lines[3])

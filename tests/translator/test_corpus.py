@@ -47,6 +47,12 @@ def test_fewer_pieces_than_asked_for_are_told(corpus_of, capsys):
     assert "--subwords" not in capsys.readouterr().out
 
 
+def test_a_script_without_spaces_names_its_remedy(corpus_of):
+    thai = [f"I see {i} .\tฉันเห็นปลา{i}" for i in range(99)]
+    with pytest.raises(DataError, match="no word.*--subwords 1000"):
+        corpus_of(thai, batch_size=16)
+
+
 def test_the_settings_say_how_a_file_is_read(corpus_of, tmp_path):
     """The test of one's own, too."""
     sheet = [line.replace("\t", '"\t"').join('""') for line in lines(40)]

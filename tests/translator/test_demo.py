@@ -193,6 +193,7 @@ def test_only_this_machine_may_ask(address):
     [
         ({"text": ""}, "1 to 8 tokens. Received 0"),
         ({"text": 3}, "Received no"),
+        ({"text": "a \ud800 cup"}, "half a surrogate pair"),
         ({}, "text"),
         ([], "Received no"),
         ({"text": "a" * LONGEST}, f"at most {LONGEST} bytes"),

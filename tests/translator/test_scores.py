@@ -1,4 +1,6 @@
+from d2l_attention.datasets import make_vectorizer
 from d2l_attention.translator import bleu, chrf, paired_bootstrap
+from d2l_attention.translator.scores import score as score_of
 import numpy as np
 import pytest
 
@@ -77,3 +79,57 @@ def test_lists_of_different_lengths_are_refused(score):
         score(["a"], ["a", "b"])
     with pytest.raises(ValueError, match="0 hypotheses"):
         score([], [])
+
+
+SPACELESS = {
+    "Thai": ["ฉันเห็นปลาวันนี้", "แมวกินข้าวที่บ้าน"],
+    "Lao": ["ຂ້ອຍເຫັນປາມື້ນີ້", "ແມວກິນເຂົ້າຢູ່ເຮືອນ"],
+    "Khmer": ["ខ្ញុំឃើញត្រីថ្ងៃនេះ", "ឆ្មាស៊ីបាយនៅផ្ទះ"],
+    "Burmese": ["ငါးကိုဒီနေ့တွေ့တယ်", "ကြောင်ကအိမ်မှာထမင်းစားတယ်"],
+    "Chinese": ["我 今 天 看 见 鱼", "猫 在 家 吃 饭"],
+}
+
+
+@pytest.mark.parametrize("texts", SPACELESS.values(), ids=SPACELESS)
+def test_bleu_of_characters_where_no_space_parts_words(texts):
+    texts = texts * 5
+    perfect = bleu(texts, texts)
+    assert perfect.score == pytest.approx(100) and perfect.low > 99
+    one_wrong = [f"x{text[1:]}" for text in texts]
+    assert 50 < bleu(one_wrong, texts).score < 95
+    assert paired_bootstrap(one_wrong, texts, texts) < 0.05
+
+
+class Parrot:
+    """Translates each source by itself."""
+
+    vectorizers = make_vectorizer(["a"]), make_vectorizer(["a"])
+
+    def translate(self, texts, *_, **__):
+        return list(texts)
+
+    def tokens(self, text):
+        return text.split()
+
+    def unknown_tokens(self, text):
+        return []
+
+
+@pytest.mark.parametrize(
+    ("texts", "leads", "tokens"),
+    [
+        (["run !", "i see ."] * 9, "chrf", "words"),
+        (["run !", "i see the cat ."] * 9, "bleu", "words"),
+        (["我看", "好"] * 9, "chrf", "characters"),
+        (["我看见鱼", "好"] * 9, "bleu", "characters"),
+    ],
+)
+def test_the_score_that_says_more_stands_first(texts, leads, tokens):
+    found, scores = score_of(Parrot(), [(x, x) for x in texts])
+    assert found == texts
+    assert next(x for x in scores if x in ("bleu", "chrf")) == leads
+    assert ("Read chrF" in scores.get("note", "")) == (leads == "chrf")
+    assert scores[leads]["score"] == pytest.approx(100)
+    assert scores["bleu"]["tokens"] == tokens
+    of = "char" if tokens == "characters" else "none"
+    assert f"tok:{of}" in scores["signatures"]["bleu"]

@@ -77,6 +77,29 @@ def test_the_alignment_is_the_mean_of_the_last_block_s_heads(translator):
     assert np.ptp(heads, axis=0).max() > 0.01  # they differ
 
 
+def test_chinese_is_written_without_spaces_and_has_its_map(translator):
+    words = [START, END, "汤", "姆", "ok"]
+    vectorizers = make_vectorizer(ENGLISH), make_vectorizer(words)
+    chinese = Translator(translator.model, vectorizers, MAX_LENGTH)
+    (text,) = chinese.translate(["the cat"])
+    (before,) = translator.translate(["the cat"])
+    names = dict(zip(FRENCH, words, strict=True))
+    same = [names.get(word, word) for word in before.split()]
+    assert {"汤", "姆"} & {*same}
+    assert text.replace(" ", "") == "".join(same)
+    assert "汤 " not in text and " 姆" not in text
+    weights, _, target = chinese.attention("the cat", text)
+    expected, _, _ = translator.attention("the cat", before)
+    np.testing.assert_array_equal(weights, expected)
+    assert target == [*same, END]
+
+
+def test_half_a_surrogate_pair_is_named(translator):
+    for ask in (translator.tokens, lambda x: translator.translate([x])):
+        with pytest.raises(ValueError, match=r"\\ud800.*half a surrogate"):
+            ask("the \ud800 cat")
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "nowhere"
     words = f"{re.escape(str(path))} is no run folder"

@@ -9,6 +9,7 @@ import threading
 
 from d2l_attention._extras import check_extra
 from d2l_attention.datasets import END, DataError
+from d2l_attention.datasets.tokens import join_tokens
 from d2l_attention.heatmaps import view_attention
 from d2l_attention.translator.commands import (
     add_search_options,
@@ -73,7 +74,9 @@ def about(run):
         pairs = run.held_out_pairs()
     except DataError:  # its corpus is gone
         pairs = []
-    examples = list(dict.fromkeys(source for source, _ in pairs))[:EXAMPLES]
+    sources = list(dict.fromkeys(source for source, _ in pairs))[:EXAMPLES]
+    raw = run.load_settings().subwords
+    examples = sources if raw else [join_tokens(text) for text in sources]
     return {"run": run.describe(), "examples": examples}
 
 

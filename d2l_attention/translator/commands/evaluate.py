@@ -6,8 +6,14 @@ from pathlib import Path
 import sys
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.datasets.files import look_at, named, read_pairs
-from d2l_attention.datasets.tokens import normalize, without_end_marks
+from d2l_attention.datasets.files import named, read_pairs
+from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.tokens import (
+    normalize,
+    normalize_pairs,
+    turkic_sides,
+    without_end_marks,
+)
 from d2l_attention.translator.commands import (
     add_search_options,
     errors_in_a_line,
@@ -94,7 +100,8 @@ def _pairs(translator, run, options):
         reverse=options.reverse,
         spreadsheet=options.spreadsheet,
     )
-    for look in look_at({tuple(map(normalize, pair)): pair for pair in pairs}):
+    tokens = normalize_pairs(pairs, turkic_sides(pairs))
+    for look in look_at(dict(zip(tokens, pairs, strict=True))):
         print(f"Warning: {named(options.file)}: {look}", file=sys.stderr)
     fit = []
     for pair in pairs:

@@ -54,13 +54,17 @@ def test_an_honest_corpus_gives_nothing_to_see(looks):
         ("Deutsch", "Français"),
         ("src_text", "tgt_text"),
         ("ENG", "中文"),
+        ("英文", "阿拉伯文"),
+        ("ไทย", "ქართული"),
     ],
 )
 def test_names_of_columns(header, looks):
     (told,) = looks([header, *shipped()])
-    assert f"{header[0]!r} and {header[1]!r}" in told
+    assert "1 of 301 pairs look like names" in told
+    assert f"{header[0]!r} → {header[1]!r}" in told
     assert "names of columns" in told and "Delete" in told
-    assert looks([*shipped(), header]) == []  # no header there
+    told = looks([*shipped(), header])  # no header there
+    assert not [x for x in told if "another script" not in x]
 
 
 @pytest.mark.parametrize("header", [("Go on .", "Vas-y ."), ("Hello", "Allô")])
@@ -125,7 +129,8 @@ def test_two_columns_of_one_language_have_no_order(looks):
     english = [pair[0] for pair in shipped(3000)]
     turned = [(x, " ".join(x.split()[::-1])) for x in english]
     assert looks(turned) == []
-    assert looks([*zip(english, english[1:], strict=False)]) == []
+    told = looks([*zip(english, english[1:], strict=False)])
+    assert not [x for x in told if "languages" in x]
 
 
 def test_a_test_of_ones_own_is_looked_at_too(tmp_path, capsys):
@@ -134,7 +139,93 @@ def test_a_test_of_ones_own_is_looked_at_too(tmp_path, capsys):
     corpus.write_text("\n".join(lines[9:]), encoding="utf-8")
     own.write_text("\n".join(["english\tfrench", *lines[:9]]))
     load_pairs(corpus, test_path=own, **OPTIONS, verbose=1)
-    assert f"{own}: the first pair, 'english' and" in capsys.readouterr().out
+    assert f"{own}: 1 of 10 pairs look like names" in capsys.readouterr().out
+
+
+def shifted(pairs):
+    sources, targets = zip(*pairs, strict=True)
+    return [*zip(sources[1:], targets[:-1], strict=True)]
+
+
+@pytest.mark.parametrize("kind", ["shifted", "of another text", "by length"])
+def test_sides_that_do_not_belong_together(kind, looks):
+    pairs = shipped(1500)
+    if kind == "by length":  # and shifted: questions tell it
+        pairs = shifted(sorted(pairs, key=lambda pair: len(pair[0])))
+    if kind == "shifted":
+        pairs = shifted(pairs)
+    if kind == "of another text":
+        others = random.Random(1).sample(read_corpus(), 1500)
+        pairs = [(s, x.target) for (s, _), x in zip(pairs, others, strict=True)]
+    (told,) = looks(pairs)
+    assert "questions" in told and "shifted by a line" in told
+    share, _, rest = told.partition(" of ")
+    assert int(share.replace(",", "")) > 900
+    assert rest.startswith(f"{len(pairs):,} pairs")
+
+
+def test_a_shift_in_the_middle_of_a_file(looks):
+    pairs = shipped(3000)
+    (told,) = looks([*pairs[:2000], *shifted(pairs[2000:])])
+    share, _, rest = told.partition(" of ")  # of whole parts
+    assert 900 < int(share.replace(",", "")) < 1300
+    assert rest.startswith("2,999 pairs")
+
+
+def test_sides_of_a_few_words_need_not_be_alike(looks):
+    words = sorted({w for s, _ in shipped(3000) for w in s.split()})
+    turned = random.Random(0).sample(words, len(words))
+    assert looks([*zip(words, (f"x{w}" for w in turned), strict=True)]) == []
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "mac_roman"])
+def test_text_that_was_read_in_another_encoding(encoding, looks):
+    pairs = shipped()
+    foreign = [i for i in range(9, 300) if not pairs[i][1].isascii()][:7]
+    for i in foreign:
+        source, target = pairs[i]
+        spoiled = target.encode().decode(encoding, "replace")
+        pairs[i] = source, f"{spoiled} Ã©tÃ©".encode().decode()
+    (told,) = looks(pairs)
+    assert told.startswith("7 of 300 pairs") and "encoding" in told
+    russian = [(s, "Её он не видел, ещё её") for s, _ in shipped()[:9]]
+    assert looks([*shipped()[9:], *russian[:1]])[0].startswith("1 of 292 pairs")
+
+
+def test_bytes_that_were_no_text(looks):
+    pairs = shipped()
+    pairs[7] = pairs[7][0], "caf\ufffd"
+    (told,) = looks(pairs)
+    assert told.startswith("1 of 300 pairs hold text that was read")
+    assert "'caf\ufffd'" in told and "UTF-8" in told
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_side_for_many(side, looks):
+    pairs = shipped()
+    for i in range(60, 90):
+        pair = [*pairs[i]]
+        pair[side] = ("TODO", "N/A", "NULL")[i % 2]
+        pairs[i] = tuple(pair)
+    (told,) = looks(pairs)
+    assert told.startswith("30 of 300 pairs share a side")
+    assert repr(pairs[60][side]) in told
+
+
+def test_a_side_in_another_script(looks):
+    chinese = [(f"try {i} now .", f"试试{i}。") for i in range(299)]
+    pairs = [
+        *chinese,
+        ("Nothing", "rien"),
+        ("第二", "试试。"),
+        ("OK 7", "好"),
+    ]
+    (told,) = looks(pairs)
+    assert told.startswith("2 of 302 pairs have a side in another script")
+    mixed = [
+        (f"go {i}", "иди idi"[i % 2 * 4 :][:3] + f" {i}") for i in range(99)
+    ]
+    assert looks(mixed) == []  # two scripts of one language
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="the real corpus is not here")
