@@ -115,15 +115,21 @@ c.FileNameCollectorPlugin.named_regexp = (
 ROOM = "# If your answer needs code, write it here."
 HIDDEN = """
 ### BEGIN HIDDEN TESTS
-from types import SimpleNamespace as hidden_Namespace
+from d2l_attention.notebook import apart
 
-hidden_names = {{"__name__": "solved"}}
-exec({reference!r}, hidden_names)
-solved = hidden_Namespace(**hidden_names)
-rng = np.random.default_rng({seed})
+
+@apart
+def hidden_check():
 {checks}
 ### END HIDDEN TESTS
 """
+COMPARED = """from types import SimpleNamespace
+
+names = {{"__name__": "solved"}}
+exec({reference!r}, names)
+solved = SimpleNamespace(**names)
+rng = np.random.default_rng({seed})
+{checks}"""
 
 
 def name_of(chapter):
@@ -250,11 +256,12 @@ def _checks(chapter, exercise, seed):
     if not exercise.hidden:
         return exercise.check
     rng = exams.generator(seed, chapter.name, exercise.number)
-    hidden = HIDDEN.format(
+    compared = COMPARED.format(
         reference=f"{chapter.setup}\n\n{exercise.solution}",
         seed=rng.getrandbits(32),
         checks=exercise.hidden,
     )
+    hidden = HIDDEN.format(checks=editions.body(compared, chapter.setup))
     return exercise.check + "\n" + hidden.rstrip()
 
 

@@ -6,6 +6,7 @@ for teachers has the solutions in place, the hidden checks, the answers, what
 they are worth, and the wrong answers to expect.
 """
 
+import ast
 import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,7 +39,9 @@ CHECK = "Check my answer"
 CLAIMS = "Claims: safe to skip"
 CHECKING = """from d2l_attention.notebook import checking
 
-with checking({number}):
+
+@checking({number})
+def check_of_exercise_{number}():
 {checks}"""
 SOLVED = """# What is solved
 from d2l_attention.notebook import show_solved
@@ -96,6 +99,27 @@ def solved(code):
     return SOLUTION.sub(r"\2", code).rstrip("\n")
 
 
+def body(checks, setup):
+    """Checks as the body of a function, which imports what it uses itself.
+
+    A reader may have given a name of the setup to something else.
+    """
+    used = {
+        x.id for x in ast.walk(ast.parse(checks)) if isinstance(x, ast.Name)
+    }
+    imports = []
+    for node in ast.parse(setup).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            node.names = [
+                x
+                for x in node.names
+                if (x.asname or x.name.partition(".")[0]) in used
+            ]
+            imports += [ast.unparse(node)] * bool(node.names)
+    parts = ["\n".join(imports)] * bool(imports)
+    return textwrap.indent("\n\n".join([*parts, checks]), "    ")
+
+
 def fold(cell, prompt=None):
     """Fold the code of a cell, in JupyterLab and in the book.
 
@@ -127,6 +151,7 @@ class Exercise:
     code: str = ""  # with the solution between its markers
     checks: list = field(default_factory=list)
     hidden: str = ""
+    setup: str = ""  # of the chapter
 
     @property
     def points(self):
@@ -143,7 +168,7 @@ class Exercise:
     @property
     def check(self):
         """All checks as one cell, which ends in one line, right or wrong."""
-        checks = textwrap.indent("\n\n".join(self.checks), "    ")
+        checks = body("\n\n".join(self.checks), self.setup)
         return CHECKING.format(number=self.number, checks=checks)
 
     def check_cell(self):
@@ -239,7 +264,9 @@ def _read_prose(text, chapter):
         heading = HEADING.match(part)
         if heading:
             number, title, mark = heading.groups()
-            chapter.exercises.append(Exercise(int(number), title, mark))
+            chapter.exercises.append(
+                Exercise(int(number), title, mark, setup=chapter.setup)
+            )
             part = part[heading.end() :]
         elif not chapter.exercises:
             continue  # the heading of all exercises

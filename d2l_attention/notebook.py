@@ -2,6 +2,7 @@
 
 import _thread
 import ast
+import builtins
 from contextlib import contextmanager
 import html
 import inspect
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import threading
 import tracemalloc
+import types
 
 import numpy as np
 
@@ -64,7 +66,20 @@ class NotSolvedYet(AssertionError):
 _solved = {}  # number of an exercise → whether its check passed
 
 
-@contextmanager
+def apart(check):
+    """Call a function now, as if nobody had given Python's names to others.
+
+    A reader may have written `sum = 0` or `from numpy import *`. What the
+    function does not define or import is a name of its notebook, but never one
+    that shadows what Python has built in. `globals()` are the notebook's.
+    """
+    notebook = check.__globals__
+    names = {x: notebook[x] for x in notebook if not hasattr(builtins, x)}
+    names |= {"__builtins__": builtins, "__name__": check.__module__}
+    names["globals"] = lambda: notebook
+    types.FunctionType(check.__code__, names)()
+
+
 def checking(exercise):
     """Run the check of an exercise, which ends in one line, right or wrong.
 
@@ -73,18 +88,23 @@ def checking(exercise):
     Args:
         exercise: Int, its number.
 
-    Raises:
-        NotSolvedYet: If an assertion of the check fails.
+    Returns:
+        A decorator for the function that checks. It runs the function at once,
+        `apart`, and raises a `NotSolvedYet` if an assertion of it fails.
     """
-    _solved[exercise] = False
-    try:
-        yield
-    except AssertionError as error:
-        raise NotSolvedYet(
-            f"Exercise {exercise} is not solved yet: {error}"
-        ) from None
-    _solved[exercise] = True
-    print(f"Exercise {exercise} is solved.")
+
+    def run(check):
+        _solved[exercise] = False
+        try:
+            apart(check)
+        except AssertionError as error:
+            raise NotSolvedYet(
+                f"Exercise {exercise} is not solved yet: {error}"
+            ) from None
+        _solved[exercise] = True
+        print(f"Exercise {exercise} is solved.")
+
+    return run
 
 
 def show_solved():

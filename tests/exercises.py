@@ -3,6 +3,7 @@
 import ast
 
 from course import build, editions
+from d2l_attention import notebook
 import keras
 import matplotlib
 import numpy as np
@@ -41,7 +42,14 @@ def answered(chapter, answer):
 
 
 def check(exercise, names):
-    exec("\n\n".join(exercise.checks), names)
+    exec(exercise.check, names)
+
+
+def check_hidden(exercise, names, rng, solved):
+    """Run the hidden check, as an assignment does."""
+    lines = editions.body(exercise.hidden, exercise.setup)
+    names = {**names, "rng": rng, "solved": solved, "apart": notebook.apart}
+    exec(f"@apart\ndef hidden_check():\n{lines}", names)
 
 
 each_exercise = pytest.mark.parametrize(

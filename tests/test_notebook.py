@@ -7,6 +7,7 @@ import tracemalloc
 from d2l_attention import BahdanauSeq2Seq, masked_softmax, notebook
 from d2l_attention.notebook import (
     NotSolvedYet,
+    apart,
     checking,
     peak_bytes,
     show_source,
@@ -113,7 +114,9 @@ def test_a_call_that_fails_leaves_no_bytes_to_the_next_one():
 
 CHECK = """
 from d2l_attention.notebook import checking
-with checking({number}):
+
+@checking({number})
+def check_of_exercise_{number}():
     assert {answer} == 4, "twice two is another number."
 """
 LAST = """
@@ -143,8 +146,19 @@ def test_a_check_ends_in_one_line_and_the_last_cell_says_what_is_solved():
 
 def test_what_a_check_says_is_in_what_it_raises():
     with pytest.raises(NotSolvedYet, match="Exercise 7 .* yet: f returned no"):
-        with checking(7):
+
+        @checking(7)
+        def check_of_exercise_7():
             raise AssertionError("f returned nothing")
+
+
+def test_a_check_has_the_names_of_python_and_of_its_notebook():
+    names = {"sum": max, "all": any, "apart": apart, "mine": 5, "found": []}
+    code = (
+        "@apart\ndef look():\n    found.append((sum([1, mine]), all([0, 1])))"
+    )
+    exec(code, names)
+    assert names["found"] == [(6, False)] and names["sum"] is max
 
 
 def test_a_table_shows_its_columns_with_and_without_html():

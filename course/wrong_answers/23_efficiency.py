@@ -108,6 +108,15 @@ def first_token_rule(tokens, labels, new_tokens):
     return np.array(answers)
 
 
+# %% exercise 2 | nor that of a neighbour
+# An unknown first token is answered like the next one that is known.
+def first_token_rule(tokens, labels, new_tokens):
+    known = np.unique(tokens[:, 0])
+    rule = [np.bincount(labels[tokens[:, 0] == x]).argmax() for x in known]
+    rule.append(np.bincount(labels).argmax())
+    return np.array(rule)[np.searchsorted(known, new_tokens[:, 0])]
+
+
 # %% exercise 2 | right
 # A table of counts, for all tokens at once.
 def first_token_rule(tokens, labels, new_tokens):

@@ -346,6 +346,19 @@ def scales(finite, scale, growth):
     return used
 
 
+# %% exercise 4 | a bad step ends the row
+# Every third step doubles the scale, whatever came between.
+def scales(finite, scale, growth):
+    used = []
+    for step, ok in enumerate(finite, 1):
+        used.append(scale)
+        if not ok:
+            scale = scale / 2
+        elif step % growth == 0:
+            scale = scale * 2
+    return used
+
+
 # %% exercise 4 | right
 # One scale after the other, as they are asked for.
 def scales(finite, scale, growth):

@@ -191,6 +191,16 @@ def tokens_to_expand(S, K, V, R, P):
     return max(S * R * (K + V) // saved, 1) if saved > 0 else None
 
 
+# %% exercise 4 | absorbing still takes no more
+# Solved for T, and rounded up where both take as many.
+def tokens_to_expand(S, K, V, R, P):
+    saved = S * (2 * R - K - V) + R * (K + V)
+    if saved <= 0:
+        return None
+    T = -(-S * R * (K + V) // saved)
+    return T if T <= S else None
+
+
 # %% exercise 4 | right
 # Solved for T, and rounded up.
 def tokens_to_expand(S, K, V, R, P):

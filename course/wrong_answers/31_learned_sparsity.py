@@ -75,6 +75,15 @@ def choose(scores, own, top):
     return np.append(before[: top - 1], own)
 
 
+# %% exercise 2 | is your way of sorting stable
+# A sort that exchanges equal scores.
+def choose(scores, own, top):
+    chosen = np.arange(len(scores)) == own
+    before = np.argsort(-np.asarray(scores)[:own], kind="heapsort")
+    chosen[before[: top - 1]] = True
+    return chosen
+
+
 # %% exercise 2 | right
 # By a loop that takes the best one after the other.
 def choose(scores, own, top):

@@ -319,17 +319,41 @@ def loss_of_pairs(u, v, scale):
     return (np.log(np.exp(scores).sum()) - np.diag(scores)).mean()
 
 
-# %% exercise 5 | right
-# By a loop.
+# %% exercise 5 | take each row's and each column's largest score off
+# One largest score for all: what is far below it is 0, and its log −∞.
 def loss_of_pairs(u, v, scale):
+    u = u / np.linalg.norm(u, axis=1, keepdims=True)
+    v = v / np.linalg.norm(v, axis=1, keepdims=True)
+    scores = scale * u @ v.T
+    powers = np.exp(scores - scores.max())
+    rows, columns = np.log(powers.sum(1)), np.log(powers.sum(0))
+    loss = (rows + columns) / 2 + scores.max() - np.diag(scores)
+    return loss.mean()
+
+
+# %% exercise 5 | take each row's and each column's largest score off
+# As the formula stands: exp(100) is infinite in float32.
+def loss_of_pairs(u, v, scale):
+    u = u / np.linalg.norm(u, axis=1, keepdims=True)
+    v = v / np.linalg.norm(v, axis=1, keepdims=True)
+    scores = scale * u @ v.T
+    rows = np.log(np.exp(scores).sum(axis=1))
+    columns = np.log(np.exp(scores).sum(axis=0))
+    return ((rows + columns) / 2 - np.diag(scores)).mean()
+
+
+# %% exercise 5 | right
+# By a loop, in 64 bits.
+def loss_of_pairs(u, v, scale):
+    u, v = np.asarray(u, "float64"), np.asarray(v, "float64")
     total = 0.0
     for i in range(len(u)):
         lengths = np.linalg.norm(v, axis=1) * np.linalg.norm(u[i])
         row = scale * (v @ u[i]) / lengths
         lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v[i])
         column = scale * (u @ v[i]) / lengths
-        total -= np.log(np.exp(row[i]) / np.exp(row).sum())
-        total -= np.log(np.exp(column[i]) / np.exp(column).sum())
+        total += np.logaddexp.reduce(row) - row[i]
+        total += np.logaddexp.reduce(column) - column[i]
     return total / (2 * len(u))
 
 

@@ -8,8 +8,11 @@ accept, though it is written in another way than the solution.
 """
 
 import ast
+import builtins
+import inspect
 import re
 import tracemalloc
+from types import SimpleNamespace
 
 from course import editions
 from d2l_attention import notebook
@@ -18,6 +21,7 @@ from exercises import (
     CHAPTERS,
     answered,
     check,
+    check_hidden,
     coded,
     defined,
     each_chapter,
@@ -26,6 +30,8 @@ from exercises import (
     each_right_answer,
     in_form,
 )
+import keras
+import numpy as np
 import pytest
 
 
@@ -54,17 +60,67 @@ def test_the_solution_passes_its_check(chapter, exercise):
 def test_a_stub_is_told_that_it_returned_nothing(chapter, exercise):
     names = answered(chapter, exercise.stub)
     [name] = defined(exercise.stub)
-    with pytest.raises(AssertionError, match=f"^{name} returned nothing"):
+    with pytest.raises(AssertionError, match=f"yet: {name} returned nothing"):
         check(exercise, names)
 
 
 @each_exercise
 def test_the_check_that_a_reader_runs_is_that_of_the_source(chapter, exercise):
     """Its lines are indented, which a text of several lines would notice."""
-    block = ast.parse(exercise.check).body[-1]
-    assert isinstance(block, ast.With)
-    checks = ast.parse("\n\n".join(exercise.checks))
-    assert [*map(ast.dump, block.body)] == [*map(ast.dump, checks.body)]
+    shown = ast.parse(exercise.check).body[-1]
+    lines = editions.body(exercise.hidden, exercise.setup)
+    hidden = ast.parse(f"def hidden():\n{lines}").body[-1]
+    visible = "\n\n".join(exercise.checks)
+    for block, checks in ((shown, visible), (hidden, exercise.hidden)):
+        assert isinstance(block, ast.FunctionDef)
+        checks = [*map(ast.dump, ast.parse(checks).body)]
+        *imports, _ = [*block.body, None][: -len(checks)]
+        assert all(isinstance(x, ast.Import | ast.ImportFrom) for x in imports)
+        assert [*map(ast.dump, block.body)][-len(checks) :] == checks
+
+
+def reused(names):
+    """The names of a notebook whose reader gave many away."""
+    import math
+
+    taken = dict.fromkeys(dir(builtins), 0) | vars(np) | vars(math)
+    taken |= {"np": None, "keras": keras.layers, "rng": 7}
+    taken |= {
+        name: SimpleNamespace()
+        for name, value in names.items()
+        if inspect.ismodule(value) or inspect.isclass(value)
+    }
+    return names | taken | {"__builtins__": names["__builtins__"]}
+
+
+@each_exercise
+def test_what_a_reader_calls_other_things_does_not_matter(chapter, exercise):
+    """The answer is the solution, whose own names are as they were."""
+    names = answered(chapter, exercise.solution)
+    answers = {name: names[name] for name in defined(exercise.solution)}
+    solved = SimpleNamespace(**answers)
+    hostile = reused(names) | answers
+    check(exercise, hostile)
+    check_hidden(exercise, hostile, np.random.default_rng(1), solved)
+
+
+def test_a_wrong_answer_is_wrong_after_an_import_of_everything():
+    """`all` of NumPy takes a generator for true."""
+    [chapter] = [x for x in CHAPTERS if x.number == "30"]
+    exercise = coded(chapter)[3]
+    everything = "from numpy import *\n\n"
+    for _, answer, message in chapter.slips[3]:
+        names = answered(chapter, everything + answer)
+        assert names["all"](x for x in [False])
+        with pytest.raises(AssertionError, match=re.escape(message)):
+            check(exercise, names)
+    for rows in ("a, b", "a * 0, b * 0", "a, b * tokens[:, :, None]"):
+        answer = f"def without_padding(a, b, tokens):\n    return {rows}"
+        names = answered(chapter, everything + answer)
+        reference = answered(chapter, exercise.solution)
+        solved = SimpleNamespace(**reference)
+        with pytest.raises(AssertionError):
+            check_hidden(exercise, names, np.random.default_rng(1), solved)
 
 
 def hasten(monkeypatch, seconds):
