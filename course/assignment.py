@@ -21,6 +21,7 @@ CONFIG = r'''"""How nbgrader runs this course; see the book, *Grading*."""
 from pathlib import Path
 import re
 
+from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbgrader.plugins import FileNameCollectorPlugin
 from nbgrader.preprocessors import (
@@ -39,6 +40,53 @@ class ShortenTracebacks(NbGraderPreprocessor):
                 if output.output_type == "error":
                     output.traceback = [f"{{output.ename}}: {{output.evalue}}"]
         return cell, resources
+
+
+class Grades(GetGrades):
+    """Notes which words nobody has read yet."""
+
+    def _get_score(self, cell, resources):
+        super()._get_score(cell, resources)
+        name = cell.metadata.nbgrader["grade_id"]
+        grade = self.gradebook.find_grade(
+            name, self.notebook_id, self.assignment_id, self.student_id
+        )
+        if cell.cell_type == "markdown" and grade.needs_manual_grade:
+            resources["nbgrader"].setdefault("waiting", []).append(name)
+
+
+class Page(HTMLExporter):
+    """Feedback that calls an exercise by its number, and says what waits."""
+
+    def from_notebook_node(self, nb, resources=None, **options):
+        page, resources = super().from_notebook_node(nb, resources, **options)
+        waiting = resources["nbgrader"].get("waiting", [])
+
+        def exercise(match):
+            name, number, score = match.groups()
+            if name in waiting:
+                score = "waiting for a reader"
+            return f'<a href="#{{name}}">Exercise {{number}}</a> ({{score}})'
+
+        page = re.sub(
+            r'<a href="#(exercise-(\d+)[^"]*)">[^<]+</a> \(([^)]*)\)',
+            exercise,
+            page,
+        )
+        page = re.sub(
+            r"Grade cell: <code>exercise-(\d+)-check</code>",
+            r"Check of exercise \1",
+            page,
+        )
+        for name in waiting:
+            page = re.sub(
+                rf'(<a name="{{name}}">.*?)Score: [^<]*',
+                r"\1Waiting for a reader ",
+                page,
+                count=1,
+                flags=re.DOTALL,
+            )
+        return page, resources
 
 
 class Collector(FileNameCollectorPlugin):
@@ -84,8 +132,9 @@ class Collector(FileNameCollectorPlugin):
 
 c = get_config()  # noqa: F821
 # nbgrader's own feedback shows hidden checks, with the seed and the solution.
+c.GenerateFeedback.exporter_class = Page
 c.GenerateFeedback.preprocessors = [
-    GetGrades,
+    Grades,
     ClearHiddenTests,
     ShortenTracebacks,
     CSSHTMLHeaderPreprocessor,
@@ -112,6 +161,10 @@ c.FileNameCollectorPlugin.named_regexp = (
     r"(?P<file_id>\d\d_[a-z]+)(?:[ _(-][^/]*)?\.ipynb$"
 )
 '''
+PACKAGES = (
+    "An answer may import d2l_attention, Keras, TensorFlow, NumPy, Matplotlib, "
+    "and what comes with Python."
+)
 ROOM = "# If your answer needs code, write it here."
 HIDDEN = """
 ### BEGIN HIDDEN TESTS
@@ -216,10 +269,10 @@ def assignment(chapter, seed):
     opening = (
         f"# Exercises of chapter {chapter.number}: {chapter.title}\n\n"
         f"The first cell imports what you need. Leave the cells "
-        "of checks as they are: they are put back before grading. Questions "
-        "in words are about the chapter; keep it open beside. If such an "
-        "answer needs code, the cell below it is for that. It has no points, "
-        "and is run when you are graded."
+        "of checks as they are: they are put back before grading. Exercises "
+        "are about the chapter; keep it open beside. If an answer in words "
+        "needs code, the cell below it is for that. It has no points, "
+        f"and is run when you are graded. {PACKAGES}"
     )
     cells = [
         editions.prose(opening),

@@ -221,7 +221,7 @@ def main():
         sys.exit("\n".join(errors_problems()) or None)
     arguments.chapters += others
     names = arguments.chapters
-    if arguments.command == "assignment":
+    if arguments.command in handouts.BY_NUMBER:
         names = handouts.whole(names)
     chosen = sources(names)
     if arguments.command in handouts.COMMANDS:

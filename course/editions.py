@@ -180,6 +180,8 @@ class Exercise:
         head = f"### Exercise {self.number}"
         head += f": {self.title}" * bool(self.title) + f" {self.mark}"
         kind = "checked by the cell below" if self.code else "in words"
+        if self.code and self.answers:
+            kind += "; what it asks in words is for yourself"
         return (
             f"{head.rstrip()}\n\n*{self.points} points, {kind}.*\n\n{self.asks}"
         )
@@ -358,6 +360,14 @@ def _taught(published):
     )
     heading = cells[begin].source.split("### Exercise")[0].rstrip()
     return [*cells[:begin], prose(heading)]
+
+
+def with_line_feeds(notebook):
+    """A notebook whose cells end their lines as ours do, not as Windows."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        cell.source = "\n".join(re.split(r"\r\n|\r|\n", cell.source))
+    return notebook
 
 
 def prose(text, **metadata):

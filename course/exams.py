@@ -47,6 +47,26 @@ table {{ border-collapse: collapse; }}
 """
 
 
+SLIDES = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Questions</title>
+<meta name="viewport" content="width=device-width">
+<script src="tex-svg.js" async></script>
+<style>
+html {{ scroll-snap-type: y mandatory; color-scheme: light dark; }}
+body {{ font: 1.6rem/1.4 sans-serif; margin: 0; }}
+section {{ box-sizing: border-box; min-height: 100vh; padding: 6vh 8vw;
+  scroll-snap-align: start; break-after: page; }}
+ul {{ list-style: none; padding: 0; }} li {{ margin: .8em 0; }}
+h2 {{ font-size: 1rem; font-weight: normal; }}
+pre, code {{ overflow-x: auto; }}
+td, th {{ border: 1px solid; padding: .2em .6em; }}
+table {{ border-collapse: collapse; }}
+</style>
+{body}
+</html>
+"""
+
+
 def read(name):
     """The questions and rubrics of a chapter, such as `06_multi_head`."""
     path = FOLDER / f"{name}.toml"
@@ -221,3 +241,50 @@ def exam(drawn, seed, title, version):
             f"{place}). {question['why']}"
         )
     return "\n".join(asked), "\n".join(answers) + "\n"
+
+
+def choose(name, numbers):
+    """Questions of a chapter by their numbers; all without any.
+
+    Returns:
+        List of (name of the chapter, number in its file, question).
+
+    Raises:
+        ValueError: If the chapter has no such question.
+    """
+    there = dict(enumerate(read(name)["question"], 1))
+    numbers = numbers or [str(number) for number in there]
+    for number in numbers:
+        if not number.isdigit() or int(number) not in there:
+            raise ValueError(
+                f"Chapter {name[:2]} has the questions 1 to {len(there)}. "
+                f"Received: {name[:2]}.{number}."
+            )
+    return [(name, int(number), there[int(number)]) for number in numbers]
+
+
+def slides(chosen):
+    """A page of slides: each question, then its answer and the beliefs."""
+    parts = []
+    for name, number, question in chosen:
+        order = generator("slides", name, number).sample(range(4), 4)
+        wrong = question["wrong"]
+        options = [question["right"], *(w["answer"] for w in wrong)]
+        asked = [f"## {name[:2]}, question {number}", question["asks"]]
+        asked += [
+            f"- **{letter}.** {options[j]}"
+            for letter, j in zip(LETTERS, order, strict=True)
+        ]
+        right = LETTERS[order.index(0)]
+        told = [
+            f"## {name[:2]}, question {number}: the answer",
+            f"**{right}.** {question['right']}",
+            question["why"],
+        ]
+        told += [
+            f"- **{LETTERS[order.index(j)]}.** {w['believes']}"
+            for j, w in enumerate(wrong, 1)
+        ]
+        texts = ("\n\n".join(lines) for lines in (asked, told))
+        parts += [f"<section>{to_html(text)}</section>" for text in texts]
+    return SLIDES.format(body="\n".join(parts))

@@ -29,7 +29,7 @@ import sys
 import tempfile
 import textwrap
 
-from course import editions, mending
+from course import assignment, editions, mending
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 import nbformat
@@ -38,11 +38,16 @@ from traitlets.config import PyFileConfigLoader
 
 # `exit` of a kernel ends the kernel; in a script it is an exception, and here.
 # The first argument is nbconvert's own, which a list of others replaces.
+LIMITS = Path(__file__).with_name("kernel_limits.py")
 KERNEL = [
     "--HistoryManager.hist_file=:memory:",
-    "--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit; del sys",
+    "--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit; del sys; "
+    f"exec(open({str(LIMITS)!r}).read(), {{}})",
 ]
+WAITING = "waiting"  # for points, words that nobody has read
 LIMIT = 1800  # seconds for one submission, and for all pages of feedback
+# Of a check that says no, and beside the sentence that the time was over.
+QUIET = (None, "AssertionError", "NotSolvedYet", "KeyboardInterrupt")
 OLD = {
     "file": "The file that lies in submitted is not the one that was graded. "
     "Grade this student again.",
@@ -188,7 +193,43 @@ def grade_student(course, name, student, release, limit):
             nbformat.write(noted(notebook, graded, cell), path)
             ended = nbgrader(course, limit, *options, "--Execute.enabled=False")
     settle(course, name, student, same, ran=not why)
+    tell(course, name, student)
     return ended == 0
+
+
+def tell(course, name, student):
+    """Say on top of what was graded why cells stopped, if some did."""
+    notebook = graded_notebook(course, name, student)
+    if notebook and (said := stopped(notebook)):
+        notebook.metadata.graded["stopped"] = said
+        lines = "\n".join(f"- {sentence}" for sentence in said)
+        text = f"**These cells stopped before their end.**\n\n{lines}"
+        notebook.cells.insert(0, editions.prose(text))
+        path = graded_path(course, name, student)
+        path.unlink()  # nbgrader lets nobody write it
+        nbformat.write(notebook, path)
+
+
+def stopped(notebook):
+    """A sentence for each exercise of which a cell stopped, and why.
+
+    An answer that is wrong stops no cell: its check says so.
+    """
+    said = {}
+    for place, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            name = output.get("ename")
+            if name in QUIET:
+                continue
+            called = _called(notebook.cells[: place + 1])
+            why = (output.evalue or name).splitlines()[0]
+            sentence = f"{called} stopped: {why.rstrip('.')}."
+            if name == "ModuleNotFoundError":
+                sentence += f" {assignment.PACKAGES}"
+            exercise = re.search(r"exercise \d+", called)
+            # What its check misses then is the same.
+            said.setdefault(exercise[0] if exercise else called, sentence)
+    return [*said.values()]
 
 
 def read_submission(folder, name, release):
@@ -368,8 +409,12 @@ def entries(gradebook, name, student, kind):
 
 def graded_notebook(course, name, student):
     """The notebook as nbgrader graded it; None if it has not."""
-    path = course / "autograded" / student / name / f"{name}.ipynb"
+    path = graded_path(course, name, student)
     return nbformat.read(path, as_version=4) if path.exists() else None
+
+
+def graded_path(course, name, student):
+    return course / "autograded" / student / name / f"{name}.ipynb"
 
 
 def nbgrader(course, limit, *arguments):
@@ -474,24 +519,15 @@ def read_grades(course, name, students):
             why = said.get("why")
             notes = [why and f"Not run: {why}", *said.get("mended", [])]
             notes.append("" if notebook else "Not graded.")
-            notes += too_long(notebook) if notebook else []
+            notes += said.get("stopped", [])
             now = state(course, name, student)
             notes += [OLD[x] for x in OLD if said.get(x, now[x]) != now[x]]
             notes.append("Answers in words wait for a reader." * waits)
             row["note"] = " ".join(filter(None, notes))
+            if waits and not row["read"]:
+                row["read"] = WAITING
             rows.append(row)
     return rows
-
-
-def too_long(notebook):
-    """A sentence for each cell that took longer than one cell may."""
-    cells = notebook.cells
-    return [
-        f"{_called(cells[: place + 1])} took longer than the limit."
-        for place, cell in enumerate(cells)
-        for output in cell.get("outputs", [])
-        if output.get("ename") == "CellTimeoutError"
-    ]
 
 
 def write_report(path, rows):
@@ -531,9 +567,11 @@ def main():
     except (RuntimeError, ValueError) as error:
         sys.exit(str(error))
     for row in rows:
+        read = row["read"]
+        read = read if read == WAITING else f"{read:g} of {row['of read']:g}"
         print(
-            "{student:20} {checked:g} of {of checked:g}, "
-            "{read:g} of {of read:g}  {note}".format(**row)
+            "{student:20} {checked:g} of {of checked:g}, ".format(**row)
+            + f"{read}  {row['note']}"
         )
 
 

@@ -4,9 +4,11 @@
     python -m course.build instructor OUT [chapter…] [--seed FILE]
     python -m course.build assignment COURSE [chapter…] [--seed FILE]
     python -m course.build exam OUT [chapter…] --seed FILE
+    python -m course.build slides OUT [chapter…]
 
 A chapter is named by its number, or in full. For an assignment, `08.3` names
-one exercise of chapter 08. OUT and FILE lie outside the repository, and what
+one exercise of chapter 08; for slides, which show concept questions to a room,
+one question. OUT and FILE lie outside the repository, and what
 is there and different is kept, unless `--force` is added.
 """
 
@@ -18,13 +20,14 @@ from course import assignment, editions, exams
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("student", "instructor", "assignment", "exam")
+COMMANDS = ("student", "instructor", "assignment", "exam", "slides")
+BY_NUMBER = ("assignment", "slides")  # commands that take `08.3`
 CHAPTERS = "such as 06; all without any"
 MATHJAX = ROOT / "docs/_static/mathjax/tex-svg.js"
 
 
 def add_commands(commands):
-    """Add the four commands to a parser's subparsers."""
+    """Add the five commands to a parser's subparsers."""
     for name in COMMANDS:
         command = commands.add_parser(name)
         command.add_argument("out", type=outside, help="a folder")
@@ -32,7 +35,7 @@ def add_commands(commands):
         command.add_argument(
             "--force", action="store_true", help="overwrite what is different"
         )
-        if name != "student":
+        if name not in ("student", "slides"):
             command.add_argument(
                 "--seed",
                 type=outside,
@@ -86,7 +89,15 @@ def write(arguments, sources):
             print(sentence)
         return
     files = {}
-    if arguments.command == "exam":
+    if arguments.command == "slides":
+        chosen = []
+        for source in sources:
+            numbers = wishes(arguments.chapters, source)
+            numbers = [] if None in numbers else numbers
+            chosen += exams.choose(source.stem, numbers)
+        files[out / MATHJAX.name] = MATHJAX.read_bytes()
+        files[out / "questions.html"] = exams.slides(chosen)
+    elif arguments.command == "exam":
         seed = exams.read_seed(arguments.seed)
         drawn = exams.draw(names, seed, arguments.title, arguments.number)
         files |= exam_files(out, arguments.title, drawn, seed)
@@ -103,20 +114,15 @@ def choose(chapters, sources):
     chosen = []
     for source in sources:
         chapter = editions.read_chapter(source)
-        wishes = [
-            name.partition(".")
-            for name in chapters
-            if name.split(".")[0] in editions.names(source)
-        ]
+        numbers = wishes(chapters, source)
         there = [str(exercise.number) for exercise in chapter.exercises]
-        for wish in wishes:
-            if "." in wish and wish[2] not in there:
+        for number in numbers:
+            if number not in (None, *there):
                 raise ValueError(
                     f"Chapter {chapter.number} has exercises "
-                    f"{', '.join(there)}. Received: {''.join(wish)}."
+                    f"{', '.join(there)}. Received: {chapter.number}.{number}."
                 )
-        numbers = {number for _, _, number in wishes}
-        if numbers and "" not in numbers:
+        if numbers and None not in numbers:
             chapter.exercises = [
                 exercise
                 for exercise in chapter.exercises
@@ -124,6 +130,16 @@ def choose(chapters, sources):
             ]
         chosen.append(chapter)
     return chosen
+
+
+def wishes(chapters, source):
+    """What stands behind the dots of the names of a chapter; None: no dot."""
+    names = [name.partition(".") for name in chapters]
+    return [
+        number if dot else None
+        for name, dot, number in names
+        if name in editions.names(source)
+    ]
 
 
 def edition_files(edition, out, source):

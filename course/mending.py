@@ -43,6 +43,7 @@ def mend(handed_in, release):
         The mended notebook, and what was mended, as a list of sentences.
     """
     given = {name_of(cell): cell for cell in release.cells if name_of(cell)}
+    handed_in = editions.with_line_feeds(handed_in)
     cells, anew = _renewed(copy.deepcopy(handed_in.cells), given)
     stood, below = _by_name(cells, given)
     said, names, made = {}, list(given), {}

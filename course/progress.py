@@ -107,7 +107,8 @@ def run(setup, tasks, limit):
         if line is None:
             break
         number, said = json.loads(line[1:])
-        done[number] = re.sub("^NotSolvedYet: .* is not solved yet: ", "", said)
+        no = re.fullmatch(r"(?s)NotSolvedYet: .*? solved yet(?:: (.*))?", said)
+        done[number] = (no[1] or "its check fails") if no else said
     process.kill()
     process.wait()
     process.stdout.close()
@@ -145,7 +146,9 @@ def main():
     solved = total = 0
     for source in chosen:
         chapter = editions.read_chapter(source)
-        notebook = nbformat.read(paths[source], as_version=4)
+        notebook = editions.with_line_feeds(
+            nbformat.read(paths[source], as_version=4)
+        )
         found = progress(chapter, notebook)
         print("\n".join(report(chapter, found)), flush=True)
         solved += sum(said == "" for said in found.values())

@@ -237,7 +237,7 @@ def test_a_release_holds_no_secret(graded):
     assert "default_rng(hidden" not in text
     kept = nbformat.read(course / "source" / name, 4)
     checks = [c.source for c in kept.cells if "HIDDEN" in c.source]
-    seeds = [re.findall(r"^rng = .*\((\d+)\)$", x, re.M)[-1] for x in checks]
+    seeds = [re.findall(r"^ *rng = .*\((\d+)\)$", x, re.M)[-1] for x in checks]
     assert len(seeds) == sum(bool(x.hidden) for x in chapter.exercises)
     assert not any(seed in text for seed in seeds)
     for exercise in chapter.exercises:
@@ -442,7 +442,50 @@ def ends(chapter, notebook):
         answer_of(exercise, notebook).source += "\n\nimport os\nos._exit(0)"
 
 
+def prints(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = "def f():\n    while True:\n        print('x' * 9)"
+
+
+def prints_at_once(chapter, notebook):
+    right(chapter, notebook)
+    answer_of(coded(chapter)[0], notebook).source += (
+        "\n\nfrom IPython.display import HTML\nwhile True:\n"
+        "    try:\n        display(HTML('x' * 10**6))\n"
+        "    except ValueError:\n        pass"
+    )
+
+
+def imports_torch(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = f"import no_such_package\n\n{cell.source}"
+
+
+def spoils_names(chapter, notebook):
+    """A right answer beside names that the check uses itself."""
+    right(chapter, notebook)
+    answer_of(
+        coded(chapter)[0], notebook
+    ).source += "\n\nfrom numpy import *\nlist = sum = len = np = checking = 0"
+
+
+def of_windows(chapter, notebook):
+    """Each line ends with \\r\\n, and Colab has dropped the names."""
+    right(chapter, notebook)
+    named(notebook)["exercise-3"].source = "Because\n\nof this."
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("\n", "\r\n")
+        cell.metadata.pop("nbgrader", None)
+
+
 SMALL = {
+    "prints": prints,
+    "displays": prints_at_once,
+    "imports": imports_torch,
+    "names": spoils_names,
+    "windows": of_windows,
     "endless": endless_twice,
     "misnamed": misnamed,
     "ends": ends,
@@ -504,7 +547,62 @@ def test_a_cell_that_took_too_long_hears_of_the_limit(small):
     limit = "took longer than 10 seconds, which is the limit for one cell"
     assert limit in page_of(course, chapter, "endless")
     note = rows["endless"]["note"]
-    assert "The check of exercise 1 took longer than the limit." in note
+    assert f"The check of exercise 1 stopped: it {limit}." in note
+
+
+@pytest.mark.parametrize("student", ["prints", "displays"])
+def test_a_loop_that_writes_costs_its_exercise_alone(small, student):
+    course, chapter, rows = small
+    cell = "check" if student == "prints" else "answer"
+    sentence = f"The {cell} of exercise 1 stopped: it wrote more than "
+    assert sentence in rows[student]["note"]
+    assert rows[student]["checked"] == (5 if cell == "check" else 10)
+    name = assignment.name_of(chapter)
+    page = course / "feedback" / student / name / f"{name}.html"
+    assert page.stat().st_size < 25e6
+    assert sentence in page_of(course, chapter, student)
+
+
+def test_a_package_that_is_not_there_is_named_and_those_that_are(small):
+    course, chapter, rows = small
+    note = rows["imports"]["note"]
+    sentence = "The answer of exercise 1 stopped: No module named 'no_such_"
+    assert sentence in note and "may import d2l_attention, Keras" in note
+    assert note.count("exercise 1") == 1  # what its check misses is the same
+    assert rows["imports"]["checked"] == 5
+    page = html.unescape(page_of(course, chapter, "imports"))
+    assert sentence in page and "may import d2l_attention, Keras" in page
+
+
+def test_names_that_a_student_gave_away_cost_no_point(small):
+    _, _, rows = small
+    assert rows["names"]["checked"] == 10
+    waits = "Answers in words wait for a reader."
+    assert rows["names"]["note"] == waits
+
+
+def test_lines_of_windows_are_lines(small):
+    course, chapter, rows = small
+    assert rows["windows"]["checked"] == 10
+    assert "another assignment" not in rows["windows"]["note"]
+    assert mending.UNNAMED in rows["windows"]["note"]
+    assert rows["windows"]["read"] == "waiting"
+    assert "Because" in page_of(course, chapter, "windows")
+
+
+def test_a_page_calls_exercises_by_their_numbers(small):
+    course, chapter, rows = small
+    name = assignment.name_of(chapter)
+    page = course / "feedback" / "words" / name / f"{name}.html"
+    page = " ".join(page.read_text("utf-8").split())
+    assert "Test cell" not in page and "Grade cell" not in page
+    for number in (1, 2):
+        assert f">Exercise {number}</a> (Score: 5.0 / 5.0)" in page
+        assert f"Check of exercise {number}" in page
+    for number in (3, 4):
+        assert f">Exercise {number}</a> (waiting for a reader)" in page
+    assert page.count("Waiting for a reader") == 2
+    assert "Score: 0.0 / 10.0" not in page
 
 
 def test_a_file_of_another_name_hears_what_to_do(small):
@@ -597,7 +695,12 @@ def test_one_answer_in_words_that_waits_is_enough(gradebook):
     assert "Answers in words wait for a reader." in row["note"]
     gradebook["grades"][1].needs_manual_grade = False
     (row,) = grading.read_grades("course", "06", ["Ada"])
-    assert "wait" not in row["note"]
+    assert "wait" not in row["note"] and row["read"] == 6
+    gradebook["grades"][:] = [SimpleNamespace(score=0, **grade)]
+    for waits, read in ((False, 0), (True, "waiting")):
+        gradebook["grades"][0].needs_manual_grade = waits
+        (row,) = grading.read_grades("course", "06", ["Ada"])
+        assert row["read"] == read
 
 
 def test_a_changed_answer_loses_what_a_reader_gave(gradebook, monkeypatch):
@@ -654,7 +757,9 @@ def test_a_second_hand_in_forgets_the_first_and_keeps_what_was_read(graded):
         rows = grading.grade(course, name, 600, students)
         assert [row["student"] for row in rows] == sorted(STUDENTS)
         assert exported(course) == {
-            row["student"]: row["checked"] + row["read"] for row in rows
+            row["student"]: row["checked"]
+            + (0 if row["read"] == "waiting" else row["read"])
+            for row in rows
         }
         return {row["student"]: row for row in rows}
 

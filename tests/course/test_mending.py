@@ -585,6 +585,22 @@ def test_another_assignment_is_one_sentence(names):
     assert not [x for x in said if "put back" in x or "anew" in x]
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+@pytest.mark.parametrize("names", ["kept", "dropped"])
+def test_lines_that_end_as_on_windows_are_the_same_lines(end, names):
+    handed_in = answered()
+    for made in handed_in.cells if names == "dropped" else ():
+        made.metadata.pop("nbgrader", None)
+    wanted, _ = mending.mend(handed_in, release())
+    for made in handed_in.cells:
+        made.source = made.source.replace("\n", end)
+    before = copy.deepcopy(handed_in)
+    found, said = mending.mend(handed_in, release())
+    assert said == [mending.UNNAMED] * (names == "dropped")
+    assert handed_in == before
+    assert [x.source for x in found.cells] == [x.source for x in wanted.cells]
+
+
 def test_a_check_that_was_changed_where_names_were_dropped_is_still_named():
     handed_in = answered()
     handed_in.cells[CHECK_1].source = "pass"
