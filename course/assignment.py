@@ -23,6 +23,7 @@ import re
 
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbformat.v4 import new_output
 from nbgrader.plugins import FileNameCollectorPlugin
 from nbgrader.preprocessors import (
     ClearHiddenTests,
@@ -40,6 +41,36 @@ class ShortenTracebacks(NbGraderPreprocessor):
                 if output.output_type == "error":
                     output.traceback = [f"{{output.ename}}: {{output.evalue}}"]
         return cell, resources
+
+
+class LeaveOutSecrets(NbGraderPreprocessor):
+    """A student's `%history` or `%tb` shows no hidden check.
+
+    It comes before `ClearHiddenTests`, which takes them out of the sources.
+    """
+
+    def preprocess(self, nb, resources):
+        hidden = re.findall(
+            r"### BEGIN HIDDEN TESTS(.*?)### END HIDDEN TESTS",
+            "\n".join(cell.source for cell in nb.cells),
+            re.DOTALL,
+        )
+        lines = [x.strip() for x in "\n".join(hidden).splitlines()]
+        lines = {{x[:80] for x in lines if len(x) > 15}}
+        for cell in nb.cells:
+            graded = cell.metadata.get("nbgrader", {{}}).get("grade")
+            for i, output in enumerate(cell.get("outputs", [])):
+                text = re.sub(r"\x1b\[[0-9;]*m", "", self._text(output))
+                if not graded and any(line in text for line in lines):
+                    text = "(This showed a hidden check, and was left out.)"
+                    cell.outputs[i] = new_output("stream", text=text)
+        return nb, resources
+
+    def _text(self, output):
+        parts = [output.get("text", ""), output.get("evalue", "")]
+        parts += [*output.get("traceback", [])]
+        parts += map(str, output.get("data", {{}}).values())
+        return "\n".join(parts)
 
 
 class Grades(GetGrades):
@@ -135,6 +166,7 @@ c = get_config()  # noqa: F821
 c.GenerateFeedback.exporter_class = Page
 c.GenerateFeedback.preprocessors = [
     Grades,
+    LeaveOutSecrets,
     ClearHiddenTests,
     ShortenTracebacks,
     CSSHTMLHeaderPreprocessor,

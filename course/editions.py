@@ -363,10 +363,15 @@ def _taught(published):
 
 
 def with_line_feeds(notebook):
-    """A notebook whose cells end their lines as ours do, not as Windows."""
+    """A notebook whose cells end their lines as ours do, not as Windows.
+
+    Half a surrogate pair, which no file can hold, becomes U+FFFD.
+    """
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
-        cell.source = "\n".join(re.split(r"\r\n|\r|\n", cell.source))
+        text = cell.source.encode("utf-16", "surrogatepass")
+        text = text.decode("utf-16", "replace")
+        cell.source = "\n".join(re.split(r"\r\n|\r|\n", text))
     return notebook
 
 

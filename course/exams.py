@@ -52,15 +52,16 @@ SLIDES = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <script src="tex-svg.js" async></script>
 <style>
-html {{ scroll-snap-type: y mandatory; color-scheme: light dark; }}
-body {{ font: 1.6rem/1.4 sans-serif; margin: 0; }}
+html {{ scroll-snap-type: y proximity; color-scheme: light dark; }}
+body {{ font: min(1.6rem, 2.8vh)/1.4 sans-serif; margin: 0; }}
 section {{ box-sizing: border-box; min-height: 100vh; padding: 6vh 8vw;
-  scroll-snap-align: start; break-after: page; }}
-ul {{ list-style: none; padding: 0; }} li {{ margin: .8em 0; }}
+  padding-block: 4vh; scroll-snap-align: start; break-after: page; }}
+ul {{ list-style: none; padding: 0; }} li {{ margin: .6em 0; }}
+@media (max-width: 40em) {{ body {{ font-size: 1.1rem; }} }}
 h2 {{ font-size: 1rem; font-weight: normal; }}
 pre, code {{ overflow-x: auto; }}
 td, th {{ border: 1px solid; padding: .2em .6em; }}
-table {{ border-collapse: collapse; }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
 </style>
 {body}
 </html>
@@ -243,8 +244,8 @@ def exam(drawn, seed, title, version):
     return "\n".join(asked), "\n".join(answers) + "\n"
 
 
-def choose(name, numbers):
-    """Questions of a chapter by their numbers; all without any.
+def choose(name, number):
+    """Questions of a chapter: that of a number, a str, or all for None.
 
     Returns:
         List of (name of the chapter, number in its file, question).
@@ -252,21 +253,21 @@ def choose(name, numbers):
     Raises:
         ValueError: If the chapter has no such question.
     """
-    there = dict(enumerate(read(name)["question"], 1))
-    numbers = numbers or [str(number) for number in there]
-    for number in numbers:
-        if not number.isdigit() or int(number) not in there:
-            raise ValueError(
-                f"Chapter {name[:2]} has the questions 1 to {len(there)}. "
-                f"Received: {name[:2]}.{number}."
-            )
-    return [(name, int(number), there[int(number)]) for number in numbers]
+    there = {str(i): x for i, x in enumerate(read(name)["question"], 1)}
+    if number not in (None, *there):
+        raise ValueError(
+            f"Chapter {name[:2]} has the questions 1 to {len(there)}. "
+            f"Received: {name[:2]}.{number}."
+        )
+    numbers = there if number is None else [number]
+    return [(name, int(x), there[x]) for x in numbers]
 
 
 def slides(chosen):
     """A page of slides: each question, then its answer and the beliefs."""
     parts = []
-    for name, number, question in chosen:
+    chosen = {(name, number): question for name, number, question in chosen}
+    for (name, number), question in chosen.items():
         order = generator("slides", name, number).sample(range(4), 4)
         wrong = question["wrong"]
         options = [question["right"], *(w["answer"] for w in wrong)]

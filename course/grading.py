@@ -18,6 +18,7 @@ import argparse
 import copy
 import csv
 import hashlib
+import html
 import json
 import os
 from pathlib import Path
@@ -28,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import traceback
 
 from course import assignment, editions, mending
 from nbclient import NotebookClient
@@ -40,14 +42,16 @@ from traitlets.config import PyFileConfigLoader
 # The first argument is nbconvert's own, which a list of others replaces.
 LIMITS = Path(__file__).with_name("kernel_limits.py")
 KERNEL = [
+    "--IPKernelApp.capture_fd_output=False",  # native lines go to the log
     "--HistoryManager.hist_file=:memory:",
     "--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit; del sys; "
     f"exec(open({str(LIMITS)!r}).read(), {{}})",
 ]
 WAITING = "waiting"  # for points, words that nobody has read
 LIMIT = 1800  # seconds for one submission, and for all pages of feedback
-# Of a check that says no, and beside the sentence that the time was over.
-QUIET = (None, "AssertionError", "NotSolvedYet", "KeyboardInterrupt")
+# What is no news: a check says no, and a sentence says that the time was over.
+NO = ("AssertionError", "NotSolvedYet")
+INTERRUPTED = "KeyboardInterrupt"
 OLD = {
     "file": "The file that lies in submitted is not the one that was graded. "
     "Grade this student again.",
@@ -101,7 +105,13 @@ def grade(course, name, limit=LIMIT, students=None):
     release = read_release(course, name)
     failed = []
     for student in students:
-        if grade_student(course, name, student, release, limit):
+        try:
+            done = grade_student(course, name, student, release, limit)
+        except Exception:  # whatever a student may hand in, stops no other
+            done = False
+            with (course / "nbgrader.log").open("a", encoding="utf-8") as log:
+                traceback.print_exc(file=log)
+        if done:
             print(f"{student}: graded")
         else:
             failed.append(f"autograde {student}")
@@ -167,8 +177,8 @@ def grade_student(course, name, student, release, limit):
     graded = {"mended": mended, "why": ""} | state(course, name, student)
     if why:
         graded["remedy"] = (
-            f"Rename your file to {name}.ipynb, if it is the right one, and "
-            "see whether Jupyter opens it."
+            f"Your file must be called {name}.ipynb. See whether Jupyter opens "
+            "it."
         )
     with tempfile.TemporaryDirectory(prefix="mended-", dir=course) as steps:
         folder = Path(steps) / student / name
@@ -202,8 +212,7 @@ def tell(course, name, student):
     notebook = graded_notebook(course, name, student)
     if notebook and (said := stopped(notebook)):
         notebook.metadata.graded["stopped"] = said
-        lines = "\n".join(f"- {sentence}" for sentence in said)
-        text = f"**These cells stopped before their end.**\n\n{lines}"
+        text = "**These cells stopped before their end.**\n\n" + listed(said)
         notebook.cells.insert(0, editions.prose(text))
         path = graded_path(course, name, student)
         path.unlink()  # nbgrader lets nobody write it
@@ -213,16 +222,20 @@ def tell(course, name, student):
 def stopped(notebook):
     """A sentence for each exercise of which a cell stopped, and why.
 
-    An answer that is wrong stops no cell: its check says so.
+    A check that says no to an answer stops no cell.
     """
     said = {}
     for place, cell in enumerate(notebook.cells):
+        graded = (cell.metadata.get("nbgrader") or {}).get("grade")
         for output in cell.get("outputs", []):
             name = output.get("ename")
-            if name in QUIET:
+            if output.output_type != "error" or name == INTERRUPTED:
+                continue
+            if graded and name in NO:
                 continue
             called = _called(notebook.cells[: place + 1])
-            why = (output.evalue or name).splitlines()[0]
+            why = output.evalue.strip() or name or "an error without a name"
+            why = textwrap.shorten(why.splitlines()[0], 200, placeholder=" …")
             sentence = f"{called} stopped: {why.rstrip('.')}."
             if name == "ModuleNotFoundError":
                 sentence += f" {assignment.PACKAGES}"
@@ -230,6 +243,11 @@ def stopped(notebook):
             # What its check misses then is the same.
             said.setdefault(exercise[0] if exercise else called, sentence)
     return [*said.values()]
+
+
+def listed(sentences):
+    """Sentences as a list in Markdown; what they quote is no HTML."""
+    return "\n".join(f"- {html.escape(x, quote=False)}" for x in sentences)
 
 
 def read_submission(folder, name, release):
@@ -250,8 +268,10 @@ def read_submission(folder, name, release):
         return release, [], f"{path.name} is missing. Found: {found}."
     try:
         content = path.read_bytes()
-        text = content.decode(json.detect_encoding(content))
-        handed_in = nbformat.reads(text, as_version=4)
+        found = json.loads(content.decode(json.detect_encoding(content)))
+        for part in (found, *found.get("cells", [])):
+            part.setdefault("metadata", {})  # which some programs leave out
+        handed_in = nbformat.reads(json.dumps(found), as_version=4)
         return *mending.mend(handed_in, release), ""
     except Exception as error:  # whatever a student may hand in
         why = f"the file is no notebook ({type(error).__name__})."
@@ -342,7 +362,7 @@ def noted(notebook, graded, cell=""):
         parts.append(STOPPED.format(why=why, cell=cell, remedy=remedy))
     if mended:
         parts.append("**Before grading, cells were put right.**")
-        parts.append("\n".join(f"- {sentence}" for sentence in mended))
+        parts.append(listed(mended))
     if parts:
         notebook.cells.insert(0, editions.prose("\n\n".join(parts)))
     return notebook

@@ -90,11 +90,14 @@ def write(arguments, sources):
         return
     files = {}
     if arguments.command == "slides":
-        chosen = []
-        for source in sources:
-            numbers = wishes(arguments.chapters, source)
-            numbers = [] if None in numbers else numbers
-            chosen += exams.choose(source.stem, numbers)
+        wanted = arguments.chapters or [name[:2] for name in names]
+        chosen = [
+            question
+            for chapter in wanted  # in the order that was asked for
+            for source in sources
+            for number in wishes([chapter], source)
+            for question in exams.choose(source.stem, number)
+        ]
         files[out / MATHJAX.name] = MATHJAX.read_bytes()
         files[out / "questions.html"] = exams.slides(chosen)
     elif arguments.command == "exam":

@@ -1,15 +1,17 @@
 """What the kernel of a submission runs first: it bounds what a cell may write.
 
 A loop that prints would fill the memory of the machine long before its time is
-over, and what ends the process then costs the student every exercise.
+over, and what ends the process then costs the student every exercise. And
+warnings are printed like all else: nbgrader takes what stands in the stream of
+errors for an error.
 """
 
 import sys
-import threading
 
 from IPython import get_ipython
 
 TEXT, SHOWN = 1_000_000, 20_000_000  # characters of a cell, and of its figures
+MESSAGE = 2_000  # characters of an error's message, or of a line of its trace
 
 
 class OutputLimitError(Exception):
@@ -23,14 +25,12 @@ def bound(function, size_of, limit):
     def bounded(*inputs, **options):
         nonlocal written
         written += size_of(*inputs, **options)
-        if written <= limit:
-            return function(*inputs, **options)
-        if threading.current_thread() is threading.main_thread():
+        if written > limit:
             raise OutputLimitError(
                 f"it wrote more than {limit:,} characters, which is the limit "
                 "for one cell"
             )
-        return 0  # of a thread that reads what other programs print
+        return function(*inputs, **options)
 
     bounded.unbounded = function
     return bounded
@@ -41,11 +41,29 @@ def size_of_shown(data, *_, **__):
 
 
 def bound_all(*_):
-    """Begin anew for a cell; IPython gives its streams another `write`, too."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.write = bound(stream.write, len, TEXT)
-    publisher = get_ipython().display_pub
-    publisher.publish = bound(publisher.publish, size_of_shown, SHOWN)
+    """Begin anew for a cell; IPython gives its stream another `write`, too."""
+    shell = get_ipython()
+    sys.stderr = sys.stdout
+    sys.stdout.write = bound(sys.stdout.write, len, TEXT)
+    for writer, name in (
+        (shell.display_pub, "publish"),
+        (shell.displayhook, "write_format_data"),
+    ):
+        bounded = bound(getattr(writer, name), size_of_shown, SHOWN)
+        setattr(writer, name, bounded)
+
+
+def shorten(text):
+    return text if len(text) <= MESSAGE else f"{text[:MESSAGE]} …"
+
+
+def shorten_errors(show):
+    def shown(kind, error, lines):
+        return show(kind, shorten(str(error)), [*map(shorten, lines)])
+
+    return shown
 
 
 get_ipython().events.register("pre_run_cell", bound_all)
+# The method that an IPython shell overrides to send what was raised.
+get_ipython()._showtraceback = shorten_errors(get_ipython()._showtraceback)

@@ -7,38 +7,67 @@ two languages with little to mend gives nothing to read.
 
 from collections import Counter
 from html.entities import html5
-import itertools
 import re
 import unicodedata
 
 import numpy as np
 import regex
 
-# What people call a column: its part in the training, or its language.
+# What people call a column: its part in the training, or its language, in
+# English or its own name, or the code of the language, with a region.
 _COLUMN = {
     *"source target src tgt trg input output text texts sentence sentences "
-    "translation translations reference original lang language".split(),
-    *"english french german spanish italian portuguese dutch russian polish "
-    "ukrainian turkish arabic hebrew persian hindi chinese japanese korean "
-    "vietnamese anglais français allemand espagnol deutsch englisch "
+    "translation translations reference original lang "
+    "language".split(),
+    *"english french german spanish italian portuguese dutch swedish norwegian "
+    "danish finnish icelandic polish czech slovak slovene slovenian hungarian "
+    "romanian bulgarian croatian serbian bosnian macedonian albanian greek "
+    "russian ukrainian belarusian lithuanian latvian estonian turkish "
+    "azerbaijani kazakh uzbek georgian armenian arabic hebrew persian farsi "
+    "kurdish urdu hindi bengali bangla punjabi marathi gujarati tamil telugu "
+    "kannada malayalam nepali sinhala thai lao khmer burmese vietnamese "
+    "indonesian malay tagalog filipino javanese chinese mandarin cantonese "
+    "japanese korean mongolian tibetan swahili amharic somali hausa yoruba "
+    "igbo zulu xhosa afrikaans catalan galician basque irish welsh latin "
+    "esperanto".split(),
+    *"anglais français allemand espagnol deutsch englisch "
     "französisch spanisch español inglés francés italiano português "
     "nederlands svenska norsk dansk suomi čeština slovenčina magyar română "
     "hrvatski srpski català galego euskara русский английский български "
     "српски беларуская polski українська türkçe ελληνικά العربية עברית "
     "فارسی اردو हिन्दी বাংলা தமிழ் తెలుగు ไทย ລາວ ខ្មែរ မြန်မာ ქართული հայերեն "
     "한국어 영어".split(),
-    *"en fr de es it pt nl ru pl uk tr ar he fa hi zh ja ko vi eng fra fre "
-    "deu ger spa ita por nld rus pol ukr tur ara heb zho cmn jpn kor "
-    "vie".split(),
 }
+_CODE = re.compile(
+    r"(?:a[afkmnrsvyz]|b[aeghimnors]|c[aehorsuvy]|d[aevz]|e[elnostu]"
+    r"|f[afijory]|g[adlnuv]|h[aeiortuyz]|i[adegikostu]|j[av]|k[agijklmnorsuvwy]"
+    r"|l[abgilnotuv]|m[ghiklnrsty]|n[abdeglnorvy]|o[cjmrs]|p[ailst]|qu"
+    r"|r[mnouw]|s[acdegiklmnoqrstuvw]|t[aeghiklnorstwy]|u[grkz]|v[eio]|w[ao]"
+    r"|xh|y[io]|z[ahu]|[a-z]{3})(?:[-_][A-Za-z]{4})?(?:[-_][A-Za-z]{2})?",
+    re.IGNORECASE,
+)
+_REGION = {*"us uk gb br cn tw hk".split()}
 _HAN_NAME = regex.compile(r"\p{Han}{1,5}[文语語话話]")
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_TAG = re.compile(
+    r"</?\s*(?:a|b|big|blockquote|body|br|center|cite|code|dd|div|dl|dt|em|font"
+    r"|h[1-6]|head|hr|html|i|img|li|link|meta|ol|p|pre|s|script|small|span"
+    r"|strike|strong|style|sub|sup|table|tbody|td|th|thead|title|tr|tt|u|ul)"
+    r"(?:\s+[\w-]+\s*=[^<>]*)?\s*/?>|<!--",
+    re.IGNORECASE,
+)
 _ENTITY = re.compile(r"&(#[0-9]+|#x[0-9a-f]+|[a-z]+[0-9]*);", re.IGNORECASE)
+_LETTER_OF_UTF_8 = re.compile(
+    b"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"
+)
+# A sign in place of what could not be read, and controls of Latin-1.
+_NO_TEXT = re.compile("[\ufffd\x80-\x84\x86-\x9f]")
+# Cyrillic text of a byte a letter, read as Latin-1.
+_CYRILLIC = re.compile(r"(?:[^A-Za-z]*[À-ÿ]){4}[^A-Za-z]*")
 _ENCODINGS = ("cp1252", "latin-1", "cp1250", "cp1251", "mac_roman")
 _SAMPLE = 10_000  # pairs that tell the two languages apart
 _OWN_SHARE = 0.01  # of a column's letters, from which a script is its own
-_BLOCK = 500  # pairs in a row, whose sides belong together or do not
-_FEW = 100  # pairs of which that cannot be said
+_BLOCK = 100  # pairs in a row, whose sides belong together or do not
+_FEW = 50  # pairs of which that cannot be said
 _TOGETHER = 0.2  # correlation; translations have .8, other texts 0
 
 
@@ -61,14 +90,18 @@ def look_at(pairs):
 
 
 def _names(pairs):
-    return [x for x in itertools.islice(pairs, 1) if all(map(_is_name, x))]
+    first = next(iter(pairs), ("", ""))
+    named = first[0] != first[1] and all(map(_is_name, first))
+    return [first] * named
 
 
 def _is_name(cell):
+    if _CODE.fullmatch(cell):
+        return True
     parts = [x for x in re.split(r"[\W\d_]+", cell.casefold()) if x]
-    together = "".join(parts)
+    parts = [x for x in parts if x not in _REGION]
     return bool(parts) and (
-        _COLUMN.issuperset(parts) or bool(_HAN_NAME.fullmatch(together))
+        _COLUMN.issuperset(parts) or bool(_HAN_NAME.fullmatch("".join(parts)))
     )
 
 
@@ -92,20 +125,37 @@ def _misread(pairs):
 def _is_misread(text):
     """Whether a text was decoded as what it was not, or not at all."""
     if text.isascii():
-        return False
-    return "\ufffd" in text or any(
-        _is_utf_8(text, encoding) for encoding in _ENCODINGS
-    )
+        return text.count("?") > 3 and not any(map(str.isalnum, text))
+    if _NO_TEXT.search(text):
+        return True
+    if _CYRILLIC.fullmatch(text):
+        return True
+    return any(_is_utf_8(text, encoding) for encoding in _ENCODINGS)
 
 
 def _is_utf_8(text, encoding):
-    """Whether a text is UTF-8 that was read in this encoding."""
+    """Whether a text is UTF-8 that was read in this encoding.
+
+    Two characters can be a letter of UTF-8 by chance, most of all a letter and
+    the mark behind its word.
+    """
     content = text.encode(encoding, "replace")
-    read = [x for x in content.decode("utf-8", "ignore") if x > "\x7f"]
+    if not _LETTER_OF_UTF_8.search(content):
+        return False
     high = sum(byte > 0x7F for byte in content)
-    # Two letters of Cyrillic text can be UTF-8 by chance.
-    least = 1 if encoding in ("cp1252", "latin-1") else 2
-    return len(read) >= least and len("".join(read).encode()) > high / 2
+    pairs = [
+        found
+        for found in _LETTER_OF_UTF_8.finditer(content)
+        if unicodedata.category(text[found.start()])[0] != "P"
+        and (
+            unicodedata.category(text[found.end() - 1])[0] != "P"
+            or text[found.end() : found.end() + 1].isalpha()
+        )
+    ]
+    seldom = encoding in ("cp1252", "latin-1")
+    least, share = (1, 0.5) if seldom else (3, 0.8)
+    read = sum(found.end() - found.start() for found in pairs)
+    return len(pairs) >= least and read > share * high
 
 
 def _untranslated(pairs):
@@ -114,7 +164,7 @@ def _untranslated(pairs):
 
 def _repeated(pairs):
     """Pairs with a side that stands beside very many others."""
-    least = max(10, len(pairs) / 1000)
+    least = max(20, len(pairs) / 100)
     sides = [Counter(pair[side] for pair in pairs) for side in (0, 1)]
     return [
         pair

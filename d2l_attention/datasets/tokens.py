@@ -9,7 +9,8 @@ are one, Unicode's properties of characters say (UAX 29, UAX 31, UAX 44):
 | a joiner (U+200C, U+200D) where it joins and parts nothing | nothing |
 | a presentation form of letters (wide, ligature, initial, …) | the letters |
 | another apostrophe between two letters; a Hebrew geresh | ' |
-| quotes between two Hebrew letters | gershayim |
+| quotes before the last Hebrew letter of a word | gershayim |
+| another dot between two letters l | · |
 | another hyphen (U+2010, U+2011) | - |
 """
 
@@ -21,39 +22,52 @@ import unicodedata
 import regex
 
 _OF_NO_WORD = r"[\p{Han}\u3040-\u30ff]"  # Chinese and Japanese characters
+_MARK = r"[\p{P}--[\p{Pc}'\-·־״]]"
 # These, and punctuation but for the marks inside words: apostrophes, hyphens,
 # the Catalan dot and the Hebrew gershayim.
 _TOKEN = regex.compile(
-    rf"[[\p{{P}}--[\p{{Pc}}'\-·־״]]{_OF_NO_WORD}]", regex.VERSION1
+    rf"[{_MARK}{_OF_NO_WORD}]|(?<!\w)[\-·]|[\-·](?!\w)", regex.VERSION1
 )
-_CHARACTER = regex.compile(_OF_NO_WORD)
-_BESIDE_CHARACTER = regex.compile(rf"(?<={_OF_NO_WORD}) | (?={_OF_NO_WORD})")
+# What is written without a space before or after it.
+_EAST = rf"[{_OF_NO_WORD}[{_MARK}&&[\u3000-\u303f\uff00-\uffef]]]"
+_WRITTEN_TOGETHER = regex.compile(_EAST, regex.VERSION1)
+_BESIDE = regex.compile(rf"(?<={_EAST}) | (?={_EAST})", regex.VERSION1)
 _SPACELESS = regex.compile(rf"[\p{{LB=SA}}{_OF_NO_WORD}]", regex.VERSION1)
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|jusqu|lorsqu|puisqu)'(?=\w)")
 # Joiners part or join letters after a letter that joins, a mark or a picture,
-# and before a virama.
+# before another letter, mark or picture, and beside a virama.
 _JOINS = r"\p{JT=D}\p{JT=L}\p{JT=C}\p{M}\p{ExtPict}\p{Emoji_Modifier}"
 _FORMS = "".join(
     rf"\p{{DT={kind}}}"
     for kind in ("Wide", "Narrow", "Initial", "Medial", "Final", "Isolated")
 )
 _KINDS = {
-    "nothing": r"[[\p{DI}--[\u200c\u200d]]\x01-\x08\x0e-\x1b\x7f]"
-    rf"|(?<![{_JOINS}])[\u200c\u200d](?!\p{{CCC=9}})",
+    "nothing": r"[[\p{DI}--[\u200c\u200d\U000E0020-\U000E007F]]"
+    r"\x01-\x08\x0e-\x1b\x7f]"
+    rf"|(?<![{_JOINS}])[\u200c\u200d](?!\p{{CCC=9}})"
+    r"|(?<!\p{CCC=9})[\u200c\u200d](?![\p{L}\p{M}\p{ExtPict}])",
     "forms": rf"[[{_FORMS}[\p{{DT=Compat}}&&\p{{Latin}}]]&&[\p{{L}}\p{{N}}]]+",
-    "apostrophe": r"(?<=\p{L})[’ʼ＇‘‛ʻ`´′](?=\p{L})|(?<=\p{Hebrew})׳",
-    "gershayim": r"(?<=\p{Hebrew})[\"“”](?=\p{Hebrew})",
+    "apostrophe": r"(?<=\p{L})[’＇‘‛`´′](?=\p{L})|[ʼʻ]|(?<=\p{Hebrew})׳",
+    # before the last letter of a word
+    "gershayim": r"(?<=\p{Hebrew})[\"“”](?=\p{Hebrew}(?!\p{Hebrew}))",
+    "dot": r"(?<=[lL])[‧∙⋅](?=[lL])",
     "hyphen": "[‐‑]",
 }
 _VARIANT = regex.compile(
     "|".join(f"(?P<{name}>{signs})" for name, signs in _KINDS.items()),
     regex.VERSION1,
 )
-_READ_AS = {"nothing": "", "apostrophe": "'", "gershayim": "״", "hyphen": "-"}
+_READ_AS = {
+    "nothing": "",
+    "apostrophe": "'",
+    "gershayim": "״",
+    "dot": "·",
+    "hyphen": "-",
+}
 # Lower case in Turkish, Azerbaijani and other Turkic languages (the lines "T"
 # of Unicode's CaseFolding.txt).
 _TURKIC = str.maketrans("Iİ", "ıi")
-_TURKIC_SHARE = 0.1  # of ı and İ among all letters i; Turkish has .4
+_TURKIC_SHARE = 0.2  # of ı and İ among all letters i; Turkish has .4
 
 
 def is_token(character):
@@ -103,7 +117,7 @@ def normalize(text, turkic=False):
     """
     text = clean(text).replace("’", "'")
     text = text.translate(_TURKIC) if turkic else text.replace("İ", "i")
-    text = _TOKEN.sub(r" \g<0> ", text.lower())
+    text = _TOKEN.sub(r" \g<0> ", text.lower().replace("i\u0307", "i"))
     return " ".join(_ELISION.sub(r"\1' ", text).split())
 
 
@@ -138,12 +152,12 @@ def normalize_pairs(pairs, turkic):
 
 def join_tokens(text):
     """Tokens between spaces as people write them in Chinese and Japanese."""
-    return _BESIDE_CHARACTER.sub("", text)
+    return _BESIDE.sub("", text)
 
 
 def split_tokens(text):
     """The list of the tokens that `join_tokens` joined."""
-    return _CHARACTER.sub(r" \g<0> ", text).split()
+    return _WRITTEN_TOGETHER.sub(r" \g<0> ", text).split()
 
 
 def without_end_marks(text):

@@ -350,7 +350,8 @@ class Run:
             flush=True,
         )
         translations, scores = score(translator, pairs)
-        self.write("translations.csv", translations_csv(pairs, translations))
+        shown = [tuple(map(translator.as_written, pair)) for pair in pairs]
+        self.write("translations.csv", translations_csv(shown, translations))
         picture = self._at("alignment.png")
         draw(translator, pairs[0][0], translations[0], picture)
         scores = {"parameters": model.count_params(), **scores}

@@ -3,9 +3,15 @@
 import sys
 from typing import NamedTuple
 
-from d2l_attention.datasets.tokens import is_spaceless, normalize
+from d2l_attention.datasets.tokens import (
+    is_spaceless,
+    normalize,
+    split_tokens,
+)
+from d2l_attention.datasets.vocabularies import SubwordVectorizer
 
 RESAMPLES = 1000  # of the test set, for an interval or a test
+UNKNOWN = "[UNK]"  # in place of a word that the vocabulary lacks
 LONGEST_RUN = 4  # tokens that BLEU compares together
 
 
@@ -106,11 +112,16 @@ def score(translator, pairs, beam=1, length_penalty=1.0):
     translations = translator.translate(
         sources, beam, length_penalty=length_penalty
     )
-    turkic = getattr(translator.vectorizers[1], "turkic", False)
-    found, right = (
-        [normalize(text, turkic) for text in texts]
-        for texts in (translations, references)
-    )
+    vectorizer = translator.vectorizers[1]
+    turkic = getattr(vectorizer, "turkic", False)
+    right = [normalize(text, turkic) for text in references]
+    if isinstance(vectorizer, SubwordVectorizer):
+        found = [normalize(text, turkic) for text in translations]
+    else:  # what a model of words writes is normalized; [UNK] is one token
+        found = [
+            " ".join(split_tokens(text.replace(UNKNOWN, "\ufffd")))
+            for text in translations
+        ]
     scores = {"sentences": len(translations), "beam": beam}
     if beam > 1:
         scores["length_penalty"] = length_penalty

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import csv
 import html
+import json
 import os
 from pathlib import Path
 import re
@@ -480,7 +481,51 @@ def of_windows(chapter, notebook):
         cell.metadata.pop("nbgrader", None)
 
 
+def warns(chapter, notebook):
+    """Right answers that write into the stream of errors."""
+    right(chapter, notebook)
+    answers = [answer_of(x, notebook) for x in coded(chapter)]
+    answers[0].source = (
+        "import logging, sys, warnings\n\ndef f():\n    np.log(np.zeros(2))\n"
+        "    warnings.warn('old', DeprecationWarning)\n"
+        "    logging.warning('logged')\n"
+        "    print('said', file=sys.stderr)\n    return 1"
+    )
+
+
+def raises(chapter, notebook):
+    """An exception without a name and words, then one of too many."""
+    right(chapter, notebook)
+    nameless = "raise type('', (Exception,), {})()"
+    notebook.cells.append(editions.code(nameless))
+    answers = [answer_of(x, notebook) for x in coded(chapter)]
+    answers[0].source += "\n\nraise ValueError('<b>y' * 10**6)"
+    answers[1].source += "\n\n'x' * 30_000_000"
+
+
+def looks_back(chapter, notebook):
+    right(chapter, notebook)
+    answer_of(coded(chapter)[0], notebook).source = (
+        "def f():\n    import inspect\n"
+        "    if 'hidden' in str(inspect.stack()):\n"
+        "        raise RuntimeError('stop')\n    return 1"
+    )
+    check = notebook.cells.index(check_of(coded(chapter)[0], notebook))
+    notebook.cells.insert(check + 1, editions.code("%tb"))
+    notebook.cells.append(editions.code("%history"))
+
+
+def own_test(chapter, notebook):
+    right(chapter, notebook)
+    cell = answer_of(coded(chapter)[0], notebook)
+    cell.source = f"assert 1 > 2, 'my own test'\n\n{cell.source}"
+
+
 SMALL = {
+    "warns": warns,
+    "raises": raises,
+    "looks": looks_back,
+    "own": own_test,
     "prints": prints,
     "displays": prints_at_once,
     "imports": imports_torch,
@@ -563,6 +608,80 @@ def test_a_loop_that_writes_costs_its_exercise_alone(small, student):
     assert sentence in page_of(course, chapter, student)
 
 
+def test_a_right_answer_may_warn(small):
+    course, chapter, rows = small
+    assert rows["warns"]["checked"] == 10
+    assert rows["warns"]["note"] == "Answers in words wait for a reader."
+    assert "logged" in page_of(course, chapter, "warns")
+
+
+def test_an_error_of_any_kind_is_a_short_sentence(small):
+    course, chapter, rows = small
+    note = rows["raises"]["note"]
+    assert "stopped: an error without a name." in note
+    assert "The answer of exercise 1 stopped: <b>y<b>y" in note
+    assert "The answer of exercise 2 stopped: it wrote more than" in note
+    assert len(note) < 2000 and rows["raises"]["checked"] == 10
+    name = assignment.name_of(chapter)
+    page = course / "feedback" / "raises" / name / f"{name}.html"
+    assert page.stat().st_size < 2e6
+    assert "stopped: &lt;b&gt;y" in page.read_text("utf-8")
+
+
+def test_nobody_reads_a_hidden_check_on_the_page(small):
+    course, chapter, rows = small
+    assert rows["looks"]["checked"] == 5
+    page = page_of(course, chapter, "looks")
+    assert page.count("This showed a hidden check, and was left out.") == 2
+    for secret in ("hidden_check", "SimpleNamespace", "default_rng", "solved."):
+        assert secret not in page
+
+
+def test_an_assertion_of_ones_own_is_named(small):
+    _, _, rows = small
+    note = rows["own"]["note"]
+    assert "The answer of exercise 1 stopped: my own test." in note
+    assert rows["own"]["checked"] == 5
+
+
+def test_what_cannot_be_graded_stops_no_other(tmp_path, monkeypatch):
+    """Nor the report, whose error says who was not graded."""
+    for student in ("Ada", "Bob"):
+        (tmp_path / "submitted" / student / "06").mkdir(parents=True)
+
+    def fail_for_ada(course, name, student, *_):
+        return student != "Ada" or 1 / 0
+
+    for name, stand_in in {
+        "read_release": lambda *_: None,
+        "grade_student": fail_for_ada,
+        "read_grades": lambda *_: [{"student": "Bob"}],
+        "nbgrader": lambda *_: 0,
+        "unreleased": lambda *_: "",
+        "uncollected": lambda *_: [],
+    }.items():
+        monkeypatch.setattr(grading, name, stand_in)
+    with pytest.raises(RuntimeError, match="failed to autograde Ada. "):
+        grading.grade(tmp_path, "06")
+    assert "Bob" in (tmp_path / "report_06.csv").read_text()
+    assert "ZeroDivisionError" in (tmp_path / "nbgrader.log").read_text()
+
+
+@pytest.mark.parametrize("spoilt", ["metadata", "surrogate"])
+def test_a_notebook_that_lacks_a_little_is_read(spoilt, tmp_path):
+    cell = {"cell_type": "code", "source": "x = 1", "outputs": []}
+    cell |= {"execution_count": None}
+    made = {"cells": [cell], "nbformat": 4, "nbformat_minor": 4}
+    if spoilt == "surrogate":
+        cell |= {"source": "x = 1  # \ud83d", "metadata": {}}
+        made["metadata"] = {}
+    (tmp_path / "06.ipynb").write_text(json.dumps(made))
+    release = editions.notebook([editions.prose("# Exercises")])
+    found, _, why = grading.read_submission(tmp_path, "06", release)
+    assert why == "" and "x = 1" in found.cells[0].source
+    nbformat.write(found, tmp_path / "again.ipynb")
+
+
 def test_a_package_that_is_not_there_is_named_and_those_that_are(small):
     course, chapter, rows = small
     note = rows["imports"]["note"]
@@ -608,7 +727,7 @@ def test_a_page_calls_exercises_by_their_numbers(small):
 def test_a_file_of_another_name_hears_what_to_do(small):
     course, chapter, rows = small
     page = page_of(course, chapter, "misnamed")
-    assert "Rename your file to 06_exercises.ipynb" in page
+    assert "Your file must be called 06_exercises.ipynb" in page
     assert "Restart Kernel" not in page
     assert "Found: my homework.ipynb" in rows["misnamed"]["note"]
 

@@ -759,7 +759,10 @@ def test_questions_by_their_numbers_are_slides(tmp_path):
             [*command, *names], capture_output=True, text=True
         )
 
-    assert run("06.1", "07.3").returncode == 0
+    assert run("07.3", "06.1").returncode == 0
+    page = (out / "questions.html").read_text("utf-8")
+    assert page.index("07, question 3") < page.index("06, question 1")
+    assert run("06.1", "07.3", "06.1", "--force").returncode == 0
     page = (out / "questions.html").read_text("utf-8")
     assert (out / "tex-svg.js").exists()
     assert page.count("<section>") == 4
@@ -777,9 +780,10 @@ def test_questions_by_their_numbers_are_slides(tmp_path):
         assert listed.strip().startswith(right.strip())
         for wrong in question["wrong"]:
             assert exams.to_html(wrong["believes"])[3:-5] in told
-    told = run("06.11")
-    assert told.returncode == 1
-    assert "questions 1 to 10. Received: 06.11" in told.stderr
+    for wrong in ("06.11", "06.²", "06."):
+        told = run(wrong)
+        assert told.returncode == 1
+        assert f"questions 1 to 10. Received: {wrong}" in told.stderr
     assert run("06", "--force").returncode == 0
     page = (out / "questions.html").read_text("utf-8")
     assert page.count("<section>") == 20

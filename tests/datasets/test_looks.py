@@ -56,6 +56,11 @@ def test_an_honest_corpus_gives_nothing_to_see(looks):
         ("ENG", "中文"),
         ("英文", "阿拉伯文"),
         ("ไทย", "ქართული"),
+        ("en", "sv"),
+        ("EN", "HU"),
+        ("en-US", "pt-BR"),
+        ("eng_Latn", "fra_Latn"),
+        ("English (US)", "Swedish"),
     ],
 )
 def test_names_of_columns(header, looks):
@@ -67,9 +72,12 @@ def test_names_of_columns(header, looks):
     assert not [x for x in told if "another script" not in x]
 
 
-@pytest.mark.parametrize("header", [("Go on .", "Vas-y ."), ("Hello", "Allô")])
+@pytest.mark.parametrize(
+    "header", [("Go on .", "Vas-y ."), ("Hello", "Allô"), ("No.", "No.")]
+)
 def test_a_first_sentence_is_no_name_of_a_column(header, looks):
-    assert looks([header, *shipped()]) == []
+    told = looks([header, *shipped()])
+    assert not [x for x in told if "same text" not in x]
 
 
 @pytest.mark.parametrize("text", ["a &amp; b", "&#39;a", "&#x27;a", "<b>a</b>"])
@@ -168,7 +176,7 @@ def test_a_shift_in_the_middle_of_a_file(looks):
     pairs = shipped(3000)
     (told,) = looks([*pairs[:2000], *shifted(pairs[2000:])])
     share, _, rest = told.partition(" of ")  # of whole parts
-    assert 900 < int(share.replace(",", "")) < 1300
+    assert 900 < int(share.replace(",", "")) < 1200
     assert rest.startswith("2,999 pairs")
 
 
@@ -178,18 +186,45 @@ def test_sides_of_a_few_words_need_not_be_alike(looks):
     assert looks([*zip(words, (f"x{w}" for w in turned), strict=True)]) == []
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "mac_roman"])
+HONEST = [
+    *("Ich weiß…", "„Viel Spaß“", "groß”", "LE CAFÉ…", "“IL CAFFÈ”", "IRMÃ»"),
+    *("Ні! Ні!", "МІЙ ДІМ", "«École» «École»", "—Él… —Él", "Её он видел"),
+    *("Êtes-vous sœurs ?", "Größe: ÄÖÜ äöü", "What ???", "John <john@x.org>"),
+    *("vector<int>", "cp <source> <dest>", "x <y and z> w", "a < b and c > d"),
+]
+MISREAD = [
+    *("don\x92t", "Ïðèâåò ìèð", "????? ????", "grand-pÃ¨re", "goÃ»t"),
+    *("Ã–sterreich", "nâ€™est", "РџСЂРёРІРµС‚", "NoÃ«l", "caf\ufffd"),
+]
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_a_text_that_is_as_it_should_be_is_not_told(text, looks):
+    pairs = shipped()
+    pairs[7] = pairs[7][0], text
+    told = looks(pairs)
+    assert not [x for x in told if "another script" not in x]
+
+
+@pytest.mark.parametrize("text", MISREAD)
+def test_text_that_was_misread_is_told(text, looks):
+    pairs = shipped()
+    pairs[7] = pairs[7][0], text
+    (told,) = looks(pairs)
+    assert told.startswith("1 of 300 pairs hold text that was read in another")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
 def test_text_that_was_read_in_another_encoding(encoding, looks):
     pairs = shipped()
     foreign = [i for i in range(9, 300) if not pairs[i][1].isascii()][:7]
     for i in foreign:
         source, target = pairs[i]
-        spoiled = target.encode().decode(encoding, "replace")
-        pairs[i] = source, f"{spoiled} Ã©tÃ©".encode().decode()
+        # three letters, since one may be so by chance
+        spoiled = f"{target} été là".encode().decode(encoding, "replace")
+        pairs[i] = source, spoiled
     (told,) = looks(pairs)
     assert told.startswith("7 of 300 pairs") and "encoding" in told
-    russian = [(s, "Её он не видел, ещё её") for s, _ in shipped()[:9]]
-    assert looks([*shipped()[9:], *russian[:1]])[0].startswith("1 of 292 pairs")
 
 
 def test_bytes_that_were_no_text(looks):
@@ -203,12 +238,12 @@ def test_bytes_that_were_no_text(looks):
 @pytest.mark.parametrize("side", [0, 1])
 def test_one_side_for_many(side, looks):
     pairs = shipped()
-    for i in range(60, 90):
+    for i in range(60, 150):
         pair = [*pairs[i]]
-        pair[side] = ("TODO", "N/A", "NULL")[i % 2]
+        pair[side] = ("TODO", "N/A", "NULL")[i % 3]
         pairs[i] = tuple(pair)
     (told,) = looks(pairs)
-    assert told.startswith("30 of 300 pairs share a side")
+    assert told.startswith("90 of 300 pairs share a side")
     assert repr(pairs[60][side]) in told
 
 

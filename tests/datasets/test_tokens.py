@@ -61,7 +61,12 @@ def test_joiners_stay_where_they_make_another_word():
     family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
     for text in (persian, "ক্\u200cষ", "ক্\u200dষ", bengali, family):
         assert clean(text) == text == normalize(text)
-    assert clean("کتاب‌ها\u200c") == "کتاب‌ها"  # alef joins nothing that follows
+    for text in ("کتاب‌ها\u200c", "خانه\u200c.", "خانه\u200c است"):
+        kept = text.replace("ها\u200c", "ها").replace("ه\u200c", "ه")
+        assert clean(text) == kept  # where nothing follows to be parted
+    assert clean("അവന്\u200d") == "അവന്\u200d"
+    england = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067"
+    assert clean(england) == england
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,12 @@ def test_joiners_stay_where_they_make_another_word():
         (('צה"ל', "צה״ל", "צה”ל"), "צה״ל"),
         (("ג׳ירפה", "ג'ירפה", "ג’ירפה"), "ג'ירפה"),
         (("e\u0301te\u0301", "été"), "été"),
-        (("İstanbul", "I\u0307stanbul", "istanbul"), "istanbul"),
+        (("İstanbul", "I\u0307stanbul", "i\u0307stanbul"), "istanbul"),
+        (("bogʻ", "bog'", "bog’"), "bog'"),
+        (("col‧lecció", "col∙lecció", "col·lecció"), "col·lecció"),
+        (("-Hello", "- hello"), "- hello"),
+        (("Ήρθε·", "ήρθε ·"), "ήρθε ·"),
+        (('ה"ארץ"', 'ה " ארץ "'), 'ה " ארץ "'),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
@@ -164,9 +174,10 @@ def test_scripts_without_spaces_are_known(text, spaceless):
     assert is_spaceless([text, ""]) == spaceless
 
 
-@given(st.text("ab 我魚ガ。，.[]", max_size=20))
+@given(st.text("ab 我魚ガ。，「」（！.[]-", max_size=20))
 def test_tokens_that_were_joined_can_be_split(text):
     text = normalize(text)
     joined = join_tokens(text)
     assert split_tokens(joined) == text.split()
-    assert join_tokens("[UNK] 汤 姆 昨 天 ， ok .") == "[UNK]汤姆昨天， ok ."
+    assert join_tokens("[UNK] 汤 姆 昨 天 ， ok .") == "[UNK]汤姆昨天，ok ."
+    assert join_tokens("他 说 ： 「 你 好 。 」") == "他说：「你好。」"

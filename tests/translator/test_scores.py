@@ -133,3 +133,24 @@ def test_the_score_that_says_more_stands_first(texts, leads, tokens):
     assert scores["bleu"]["tokens"] == tokens
     of = "char" if tokens == "characters" else "none"
     assert f"tok:{of}" in scores["signatures"]["bleu"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "found", "of"),
+    [
+        ("the old cow sleeps on the mat .", "the [UNK] cow sleeps on {}", 8),
+        ("这 老 牛 在 地 上 睡 觉 。", "这[UNK]牛在{}", 9),
+    ],
+)
+def test_an_unknown_word_is_one_token(reference, found, of):
+    end = "the mat ." if of == 8 else "地上睡觉。"
+
+    class Writer(Parrot):
+        def translate(self, texts, *_, **__):
+            return [found.format(end) for _ in texts]
+
+    _, scores = score_of(Writer(), [("x", reference)] * 9)
+    split = reference.split()
+    hypothesis = [[*split[:1], "?", *split[2:]]] * 9
+    expected = bleu([" ".join(x) for x in hypothesis], [reference] * 9).score
+    assert scores["bleu"]["score"] == pytest.approx(expected)
