@@ -235,7 +235,8 @@ def stopped(notebook):
                 continue
             called = _called(notebook.cells[: place + 1])
             why = output.evalue.strip() or name or "an error without a name"
-            why = textwrap.shorten(why.splitlines()[0], 200, placeholder=" …")
+            why = why.splitlines()[0]
+            why = why if len(why) <= 200 else f"{why[:200]} …"
             sentence = f"{called} stopped: {why.rstrip('.')}."
             if name == "ModuleNotFoundError":
                 sentence += f" {assignment.PACKAGES}"

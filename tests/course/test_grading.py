@@ -366,7 +366,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
     (tmp_path / "mine.ipynb").write_text("{}")
     for text, said in (
         (None, "06_exercises.ipynb is missing. Found: mine.ipynb."),
-        ("no json", "the file is no notebook (NotJSONError)."),
+        ("no json", "the file is no notebook (JSONDecodeError)."),
         ('{"cells": [1], "nbformat": 4, "metadata": {}}', "the file is no"),
         ('{"nbformat": 4, "nbformat_minor": 5}', "the file is no notebook"),
     ):
@@ -506,9 +506,9 @@ def raises(chapter, notebook):
 def looks_back(chapter, notebook):
     right(chapter, notebook)
     answer_of(coded(chapter)[0], notebook).source = (
-        "def f():\n    import inspect\n"
-        "    if 'hidden' in str(inspect.stack()):\n"
-        "        raise RuntimeError('stop')\n    return 1"
+        "calls = []\n\ndef f():\n    calls.append(0)\n"
+        "    if len(calls) > 1:\n        raise RuntimeError('stop')\n"
+        "    return 1"
     )
     check = notebook.cells.index(check_of(coded(chapter)[0], notebook))
     notebook.cells.insert(check + 1, editions.code("%tb"))
@@ -633,7 +633,12 @@ def test_nobody_reads_a_hidden_check_on_the_page(small):
     assert rows["looks"]["checked"] == 5
     page = page_of(course, chapter, "looks")
     assert page.count("This showed a hidden check, and was left out.") == 2
-    for secret in ("hidden_check", "SimpleNamespace", "default_rng", "solved."):
+    for secret in (
+        "hidden_check",
+        "SimpleNamespace",
+        "default_rng",
+        "solved.f",
+    ):
         assert secret not in page
 
 

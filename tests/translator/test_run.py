@@ -70,7 +70,9 @@ def test_results_are_of_the_test_pairs_in_their_order(run, monkeypatch):
         save=lambda path: path.write_bytes(b"model"), count_params=lambda: 7
     )
     for name, stand_in in {
-        "make_translator": lambda *_: SimpleNamespace(model=model),
+        "make_translator": lambda *_: SimpleNamespace(
+            model=model, as_written=str
+        ),
         "score": lambda *_: (translations, {"sentences": 3}),
         "draw": lambda _, *what: drawn.append(what),
     }.items():
