@@ -214,7 +214,7 @@ def test_aligned_files_and_a_test_of_ones_own(small_run, tmp_path, capsys):
     options = {"corpus": corpus, "test_corpus": own, "num_pairs": 190}
     options |= {"min_frequency": 1, "epochs": 1, "batch_size": 16}
     assert train(small_run(run, **options)) == 0
-    assert "Left: 150 to train on, 40 to validate, 3 to test" in (
+    assert "Left: 150 to train on, 40 to validate, and 3 to test" in (
         capsys.readouterr().out
     )
     found = settings_in(run)
@@ -267,7 +267,7 @@ def test_evaluating_what_was_trained_on_is_told(on_a_file, tmp_path, capsys):
         assert "was trained on 7 of these 9" in capsys.readouterr().err
     own.write_text("\n".join(lines[7:]))
     assert evaluate([str(run), str(own)]) == 0
-    assert f"{own}: the first pair, 'source' and" in capsys.readouterr().err
+    assert f"{own}: 1 of 2 pairs look like names of" in capsys.readouterr().err
     own.write_text("\n".join(lines[8:]))
     assert evaluate([str(run), str(own)]) == 0
     assert "trained on" not in capsys.readouterr().err
