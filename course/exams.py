@@ -45,8 +45,6 @@ table {{ border-collapse: collapse; }}
 {body}
 </html>
 """
-
-
 SLIDES = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Questions</title>
 <meta name="viewport" content="width=device-width">
@@ -54,8 +52,8 @@ SLIDES = """<!doctype html>
 <style>
 html {{ scroll-snap-type: y proximity; color-scheme: light dark; }}
 body {{ font: min(1.6rem, 2.8vh)/1.4 sans-serif; margin: 0; }}
-section {{ box-sizing: border-box; min-height: 100vh; padding: 6vh 8vw;
-  padding-block: 4vh; scroll-snap-align: start; break-after: page; }}
+section {{ box-sizing: border-box; min-height: 100vh; padding: 4vh 8vw;
+  scroll-snap-align: start; break-after: page; }}
 ul {{ list-style: none; padding: 0; }} li {{ margin: .6em 0; }}
 @media (max-width: 40em) {{ body {{ font-size: 1.1rem; }} }}
 h2 {{ font-size: 1rem; font-weight: normal; }}
@@ -229,19 +227,28 @@ def exam(drawn, seed, title, version):
     for i, (name, place, question) in enumerate(
         rng.sample(drawn, len(drawn)), 1
     ):
-        options = [question["right"]] + [w["answer"] for w in question["wrong"]]
-        order = rng.sample(range(4), 4)
+        options, letters = lettered(question, rng)
         asked.append(f"## Question {i}\n\n{question['asks']}\n")
-        asked += [
-            f"- {letter}. {options[j]}"
-            for letter, j in zip(LETTERS, order, strict=True)
-        ]
+        asked += [f"- {letter}. {text}" for letter, text in options]
         asked.append("")
         answers.append(
-            f"{i}. **{LETTERS[order.index(0)]}** (chapter {name[:2]}, question "
+            f"{i}. **{letters[0]}** (chapter {name[:2]}, question "
             f"{place}). {question['why']}"
         )
     return "\n".join(asked), "\n".join(answers) + "\n"
+
+
+def lettered(question, rng):
+    """The four options in an order of chance, and the letter of each.
+
+    Returns:
+        List of (letter, option), and the letters of the right answer and of
+        the wrong ones in the order of the file.
+    """
+    options = [question["right"], *(w["answer"] for w in question["wrong"])]
+    order = rng.sample(range(4), 4)
+    letters = [LETTERS[order.index(j)] for j in range(4)]
+    return sorted(zip(letters, options, strict=True)), letters
 
 
 def choose(name, number):
@@ -268,23 +275,20 @@ def slides(chosen):
     parts = []
     chosen = {(name, number): question for name, number, question in chosen}
     for (name, number), question in chosen.items():
-        order = generator("slides", name, number).sample(range(4), 4)
-        wrong = question["wrong"]
-        options = [question["right"], *(w["answer"] for w in wrong)]
+        rng = generator("slides", name, number)
+        options, letters = lettered(question, rng)
         asked = [f"## {name[:2]}, question {number}", question["asks"]]
-        asked += [
-            f"- **{letter}.** {options[j]}"
-            for letter, j in zip(LETTERS, order, strict=True)
-        ]
-        right = LETTERS[order.index(0)]
+        asked += [f"- **{letter}.** {text}" for letter, text in options]
         told = [
             f"## {name[:2]}, question {number}: the answer",
-            f"**{right}.** {question['right']}",
+            f"**{letters[0]}.** {question['right']}",
             question["why"],
         ]
         told += [
-            f"- **{LETTERS[order.index(j)]}.** {w['believes']}"
-            for j, w in enumerate(wrong, 1)
+            f"- **{letter}.** {wrong['believes']}"
+            for letter, wrong in zip(
+                letters[1:], question["wrong"], strict=True
+            )
         ]
         texts = ("\n\n".join(lines) for lines in (asked, told))
         parts += [f"<section>{to_html(text)}</section>" for text in texts]

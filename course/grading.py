@@ -38,14 +38,14 @@ import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from traitlets.config import PyFileConfigLoader
 
+LIMITS = Path(__file__).with_name("kernel_limits.py")
 # `exit` of a kernel ends the kernel; in a script it is an exception, and here.
 # The first argument is nbconvert's own, which a list of others replaces.
-LIMITS = Path(__file__).with_name("kernel_limits.py")
 KERNEL = [
-    "--IPKernelApp.capture_fd_output=False",  # native lines go to the log
     "--HistoryManager.hist_file=:memory:",
+    "--IPKernelApp.capture_fd_output=False",  # native lines go to the log
     "--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit; del sys; "
-    f"exec(open({str(LIMITS)!r}).read(), {{}})",
+    f"exec(open({str(LIMITS)!r}, encoding='utf-8').read(), {{}})",
 ]
 WAITING = "waiting"  # for points, words that nobody has read
 LIMIT = 1800  # seconds for one submission, and for all pages of feedback
@@ -177,8 +177,8 @@ def grade_student(course, name, student, release, limit):
     graded = {"mended": mended, "why": ""} | state(course, name, student)
     if why:
         graded["remedy"] = (
-            f"Your file must be called {name}.ipynb. See whether Jupyter opens "
-            "it."
+            f"Your file must be called {name}.ipynb; rename it, if it is the "
+            "right one. See whether Jupyter opens it."
         )
     with tempfile.TemporaryDirectory(prefix="mended-", dir=course) as steps:
         folder = Path(steps) / student / name

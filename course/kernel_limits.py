@@ -42,7 +42,6 @@ def size_of_shown(data, *_, **__):
 
 def bound_all(*_):
     """Begin anew for a cell; IPython gives its stream another `write`, too."""
-    shell = get_ipython()
     sys.stderr = sys.stdout
     sys.stdout.write = bound(sys.stdout.write, len, TEXT)
     for writer, name in (
@@ -64,6 +63,7 @@ def shorten_errors(show):
     return shown
 
 
-get_ipython().events.register("pre_run_cell", bound_all)
+shell = get_ipython()
+shell.events.register("pre_run_cell", bound_all)
 # The method that an IPython shell overrides to send what was raised.
-get_ipython()._showtraceback = shorten_errors(get_ipython()._showtraceback)
+shell._showtraceback = shorten_errors(shell._showtraceback)

@@ -40,7 +40,7 @@ for number, answer, checks in tasks:
 def answers(notebook):
     """Dict of exercise number → the code that a reader wrote for it."""
     found, number = {}, None
-    for cell in notebook.cells:
+    for cell in editions.with_line_feeds(notebook).cells:
         heading = editions.HEADING.search(cell.source)
         if cell.cell_type == "markdown" and heading:
             number = int(heading[1])
@@ -146,9 +146,7 @@ def main():
     solved = total = 0
     for source in chosen:
         chapter = editions.read_chapter(source)
-        notebook = editions.with_line_feeds(
-            nbformat.read(paths[source], as_version=4)
-        )
+        notebook = nbformat.read(paths[source], as_version=4)
         found = progress(chapter, notebook)
         print("\n".join(report(chapter, found)), flush=True)
         solved += sum(said == "" for said in found.values())

@@ -154,11 +154,9 @@ def test_what_a_check_says_is_in_what_it_raises():
 
 def test_a_check_has_the_names_of_python_and_of_its_notebook():
     names = {"sum": max, "all": any, "apart": apart, "mine": 5, "found": []}
-    code = (
-        "@apart\ndef look():\n    found.append((sum([1, mine]), all([0, 1])))"
-    )
-    exec(code, names)
-    assert names["found"] == [(6, False)] and names["sum"] is max
+    looks = "sum([1, mine]), all([0, 1]), globals()['all']"
+    exec(f"@apart\ndef look():\n    found.append(({looks}))", names)
+    assert names["found"] == [(6, False, any)] and names["sum"] is max
 
 
 def test_a_table_shows_its_columns_with_and_without_html():

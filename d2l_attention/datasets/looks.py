@@ -14,7 +14,7 @@ import numpy as np
 import regex
 
 # What people call a column: its part in the training, or its language, in
-# English or its own name, or the code of the language, with a region.
+# English or its own name, or by a code, perhaps with a script or a region.
 _COLUMN = {
     *"source target src tgt trg input output text texts sentence sentences "
     "translation translations reference original lang "
@@ -38,15 +38,21 @@ _COLUMN = {
     "فارسی اردو हिन्दी বাংলা தமிழ் తెలుగు ไทย ລາວ ខ្មែរ မြန်မာ ქართული հայերեն "
     "한국어 영어".split(),
 }
-_CODE = re.compile(
-    r"(?:a[afkmnrsvyz]|b[aeghimnors]|c[aehorsuvy]|d[aevz]|e[elnostu]"
-    r"|f[afijory]|g[adlnuv]|h[aeiortuyz]|i[adegikostu]|j[av]|k[agijklmnorsuvwy]"
-    r"|l[abgilnotuv]|m[ghiklnrsty]|n[abdeglnorvy]|o[cjmrs]|p[ailst]|qu"
-    r"|r[mnouw]|s[acdegiklmnoqrstuvw]|t[aeghiklnorstwy]|u[grkz]|v[eio]|w[ao]"
-    r"|xh|y[io]|z[ahu]|[a-z]{3})(?:[-_][A-Za-z]{4})?(?:[-_][A-Za-z]{2})?",
-    re.IGNORECASE,
-)
-_REGION = {*"us uk gb br cn tw hk".split()}
+_CODES = {
+    *"aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca "
+    "ce ch co cr cs cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj "
+    "fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii "
+    "ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la "
+    "lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng "
+    "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa "
+    "sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk "
+    "tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu "
+    "eng fra fre deu ger spa ita por nld dut rus pol ukr tur ara heb zho "
+    "chi cmn jpn kor vie swe dan nob nor fin ces cze slk hun ron rum bul "
+    "hrv srp ell gre lit lav est fas pes per urd hin ben tam tel tha lao "
+    "khm mya ind msa cat glg eus kat hye aze kaz uzb swa".split()
+}
+_WITH = {*"us uk gb br cn tw hk latn cyrl arab hans hant deva".split()}
 _HAN_NAME = regex.compile(r"\p{Han}{1,5}[文语語话話]")
 _TAG = re.compile(
     r"</?\s*(?:a|b|big|blockquote|body|br|center|cite|code|dd|div|dl|dt|em|font"
@@ -62,7 +68,7 @@ _LETTER_OF_UTF_8 = re.compile(
 # A sign in place of what could not be read, and controls of Latin-1.
 _NO_TEXT = re.compile("[\ufffd\x80-\x84\x86-\x9f]")
 # Cyrillic text of a byte a letter, read as Latin-1.
-_CYRILLIC = re.compile(r"(?:[^A-Za-z]*[À-ÿ]){4}[^A-Za-z]*")
+_CYRILLIC = re.compile(r"(?:[^A-Za-zÀ-ÿ]*[À-ÿ]){4}[^A-Za-z]*")
 _ENCODINGS = ("cp1252", "latin-1", "cp1250", "cp1251", "mac_roman")
 _SAMPLE = 10_000  # pairs that tell the two languages apart
 _OWN_SHARE = 0.01  # of a column's letters, from which a script is its own
@@ -96,12 +102,14 @@ def _names(pairs):
 
 
 def _is_name(cell):
-    if _CODE.fullmatch(cell):
-        return True
+    """Whether a cell is a name; a code stands alone, without a mark."""
     parts = [x for x in re.split(r"[\W\d_]+", cell.casefold()) if x]
-    parts = [x for x in parts if x not in _REGION]
+    parts = [x for x in parts if x not in _WITH] or parts
+    together = "".join(parts)
+    if together in _CODES and re.fullmatch(r"\w+(-\w+)?", cell):
+        return True
     return bool(parts) and (
-        _COLUMN.issuperset(parts) or bool(_HAN_NAME.fullmatch("".join(parts)))
+        _COLUMN.issuperset(parts) or bool(_HAN_NAME.fullmatch(together))
     )
 
 
@@ -126,9 +134,7 @@ def _is_misread(text):
     """Whether a text was decoded as what it was not, or not at all."""
     if text.isascii():
         return text.count("?") > 3 and not any(map(str.isalnum, text))
-    if _NO_TEXT.search(text):
-        return True
-    if _CYRILLIC.fullmatch(text):
+    if _NO_TEXT.search(text) or _CYRILLIC.fullmatch(text):
         return True
     return any(_is_utf_8(text, encoding) for encoding in _ENCODINGS)
 
@@ -176,7 +182,7 @@ def _repeated(pairs):
 def _other_script(pairs):
     """Pairs with a side that has no letter of its column's scripts."""
     some = list(pairs)[:: max(1, len(pairs) // _SAMPLE)]
-    found = {}
+    found = set()
     for side in (0, 1):
         letters = Counter(
             x for x in "".join(p[side] for p in some) if x.isalpha()
@@ -194,7 +200,7 @@ def _other_script(pairs):
             if known.isdisjoint(pair[side]):
                 there = {_script(x) for x in pair[side] if x.isalpha()}
                 if there and own.isdisjoint(there):
-                    found[pair] = None
+                    found.add(pair)
     return [pair for pair in pairs if pair in found]
 
 

@@ -44,7 +44,8 @@ OURS = ("settings.json", LOCK, HOLDER)  # of a run that is beginning
 WORD_FILES = ("source_vocabulary.txt", "target_vocabulary.txt")
 SUBWORD_FILES = ("source_subwords.model", "target_subwords.model")
 EPOCH = "epoch_{:04}"
-BARELY_TRAINED = 10, 20  # BLEU, chrF below which few sentences are understood
+# Scores below which few sentences are understood.
+BARELY_TRAINED = {"bleu": 10, "chrf": 20}
 COLUMNS = (  # of a history; the validation loss is "" but at an epoch's end
     "epoch",
     "step",
@@ -397,16 +398,16 @@ class Run:
             scores = self.read_json("scores.json")
         except RunError:
             return f"{name} that was not scored yet."
-        metric, value = "BLEU", scores["bleu"]["score"]
-        if scores["bleu"].get("tokens") == "characters":
+        leads = "chrf" if "note" in scores else "bleu"  # as `score` says
+        value = scores[leads]["score"]
+        metric = {"bleu": "BLEU", "chrf": "chrF"}[leads]
+        if scores[leads].get("tokens") == "characters":
             metric += " of characters"
-        if "note" in scores:  # BLEU compares too little
-            metric, value = "chrF", scores["chrf"]["score"]
         told = (
             f"{name} of {scores['parameters']:,} parameters, {metric} "
             f"{value:.1f} on {scores['sentences']:,} held-out sentences."
         )
-        if value < BARELY_TRAINED[metric == "chrF"]:
+        if value < BARELY_TRAINED[leads]:
             told += " It is barely trained, so most of it will be wrong."
         return told
 
