@@ -420,16 +420,15 @@ def leaves(chapter, notebook):
         answer_of(exercise, notebook).source += f"\n\n{end}"
 
 
-def leaves_in_a_function(chapter, notebook):
-    right(chapter, notebook)
-    cell = answer_of(coded(chapter)[0], notebook)
-    cell.source = "def f():\n    exit()"
+def first(text):
+    """A student whose first answer is a text; `{}` is the right one."""
 
+    def change(chapter, notebook):
+        right(chapter, notebook)
+        cell = answer_of(coded(chapter)[0], notebook)
+        cell.source = text.replace("{}", cell.source)
 
-def endless_twice(chapter, notebook):
-    right(chapter, notebook)
-    cell = answer_of(coded(chapter)[0], notebook)
-    cell.source = f"def f():{ENDLESS}"
+    return change
 
 
 def misnamed(chapter, notebook):
@@ -443,35 +442,6 @@ def ends(chapter, notebook):
         answer_of(exercise, notebook).source += "\n\nimport os\nos._exit(0)"
 
 
-def prints(chapter, notebook):
-    right(chapter, notebook)
-    cell = answer_of(coded(chapter)[0], notebook)
-    cell.source = "def f():\n    while True:\n        print('x' * 9)"
-
-
-def prints_at_once(chapter, notebook):
-    right(chapter, notebook)
-    answer_of(coded(chapter)[0], notebook).source += (
-        "\n\nfrom IPython.display import HTML\nwhile True:\n"
-        "    try:\n        display(HTML('x' * 10**6))\n"
-        "    except ValueError:\n        pass"
-    )
-
-
-def imports_torch(chapter, notebook):
-    right(chapter, notebook)
-    cell = answer_of(coded(chapter)[0], notebook)
-    cell.source = f"import no_such_package\n\n{cell.source}"
-
-
-def spoils_names(chapter, notebook):
-    """A right answer beside names that the check uses itself."""
-    right(chapter, notebook)
-    answer_of(
-        coded(chapter)[0], notebook
-    ).source += "\n\nfrom numpy import *\nlist = sum = len = np = checking = 0"
-
-
 def of_windows(chapter, notebook):
     """Each line ends with \\r\\n, and Colab has dropped the names."""
     right(chapter, notebook)
@@ -479,18 +449,6 @@ def of_windows(chapter, notebook):
     for cell in notebook.cells:
         cell.source = cell.source.replace("\n", "\r\n")
         cell.metadata.pop("nbgrader", None)
-
-
-def warns(chapter, notebook):
-    """Right answers that write into the stream of errors."""
-    right(chapter, notebook)
-    answers = [answer_of(x, notebook) for x in coded(chapter)]
-    answers[0].source = (
-        "import logging, sys, warnings\n\ndef f():\n    np.log(np.zeros(2))\n"
-        "    warnings.warn('old', DeprecationWarning)\n"
-        "    logging.warning('logged')\n"
-        "    print('said', file=sys.stderr)\n    return 1"
-    )
 
 
 def raises(chapter, notebook):
@@ -504,39 +462,51 @@ def raises(chapter, notebook):
 
 
 def looks_back(chapter, notebook):
-    right(chapter, notebook)
-    answer_of(coded(chapter)[0], notebook).source = (
+    first(
         "calls = []\n\ndef f():\n    calls.append(0)\n"
         "    if len(calls) > 1:\n        raise RuntimeError('stop')\n"
         "    return 1"
-    )
+    )(chapter, notebook)
     check = notebook.cells.index(check_of(coded(chapter)[0], notebook))
     notebook.cells.insert(check + 1, editions.code("%tb"))
     notebook.cells.append(editions.code("%history"))
 
 
-def own_test(chapter, notebook):
-    right(chapter, notebook)
-    cell = answer_of(coded(chapter)[0], notebook)
-    cell.source = f"assert 1 > 2, 'my own test'\n\n{cell.source}"
+WARNS = """import logging, sys, warnings
 
+def f():
+    np.log(np.zeros(2))
+    warnings.warn("old", DeprecationWarning)
+    logging.warning("logged")
+    print("said", file=sys.stderr)
+    return 1"""
+SHOWS = """{}
 
+from IPython.display import HTML
+while True:
+    try:
+        display(HTML("x" * 10**6))
+    except ValueError:
+        pass"""
 SMALL = {
-    "warns": warns,
+    "warns": first(WARNS),
     "raises": raises,
     "looks": looks_back,
-    "own": own_test,
-    "prints": prints,
-    "displays": prints_at_once,
-    "imports": imports_torch,
-    "names": spoils_names,
+    "own": first("assert 1 > 2, 'my own test'\n\n{}"),
+    "prints": first("def f():\n    while True:\n        print('x' * 999)"),
+    "displays": first(SHOWS),
+    "imports": first("import no_such_package\n\n{}"),
+    # names that the check uses itself
+    "names": first(
+        "{}\n\nfrom numpy import *\nlist = sum = len = np = checking = 0"
+    ),
     "windows": of_windows,
-    "endless": endless_twice,
+    "endless": first(f"def f():{ENDLESS}"),
     "misnamed": misnamed,
     "ends": ends,
     "words": words_elsewhere,
     "leaves": leaves,
-    "function": leaves_in_a_function,
+    "function": first("def f():\n    exit()"),
 }
 
 
