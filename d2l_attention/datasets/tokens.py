@@ -7,6 +7,7 @@ are one, Unicode's properties of characters say (UAX 29, UAX 31, UAX 44):
 | --- | --- |
 | what nobody sees (U+200B, U+00AD, U+200F, U+FEFF, controls …) | nothing |
 | a joiner (U+200C, U+200D) where it joins and parts nothing | nothing |
+| a second dot (U+0307) on a letter i | nothing |
 | a presentation form of letters (wide, ligature, initial, …) | the letters |
 | another apostrophe between two letters; a Hebrew geresh | ' |
 | quotes before the last Hebrew letter of a word | gershayim |
@@ -22,11 +23,13 @@ import unicodedata
 import regex
 
 _OF_NO_WORD = r"[\p{Han}\u3040-\u30ff]"  # Chinese and Japanese characters
+_OF_WORD = rf"[\w--{_OF_NO_WORD}]"
 _MARK = r"[\p{P}--[\p{Pc}'\-·־״]]"
 # These, and punctuation but for the marks inside words: apostrophes, hyphens,
 # the Catalan dot and the Hebrew gershayim.
 _TOKEN = regex.compile(
-    rf"[{_MARK}{_OF_NO_WORD}]|(?<!\w)[\-·]|[\-·](?!\w)", regex.VERSION1
+    rf"[{_MARK}{_OF_NO_WORD}]|(?<!{_OF_WORD})[\-·]|[\-·](?!{_OF_WORD})",
+    regex.VERSION1,
 )
 # What is written without a space before or after it.
 _EAST = rf"[{_OF_NO_WORD}[{_MARK}&&[\u3000-\u303f\uff00-\uffef]]]"
@@ -43,9 +46,10 @@ _FORMS = "".join(
 )
 _KINDS = {
     "nothing": r"[[\p{DI}--[\u200c\u200d\U000E0020-\U000E007F]]"
-    r"\x01-\x08\x0e-\x1b\x7f]"
+    r"\x01-\x08\x0e-\x1b\x7f]|(?<=i)\u0307"
     rf"|(?<![{_JOINS}])[\u200c\u200d](?!\p{{CCC=9}})"
-    r"|(?<!\p{CCC=9})[\u200c\u200d](?![\p{L}\p{M}\p{ExtPict}])",
+    r"|(?<!\p{CCC=9})[\u200c\u200d]"
+    rf"(?![[\p{{L}}\p{{M}}\p{{ExtPict}}]--{_OF_NO_WORD}])",
     "forms": rf"[[{_FORMS}[\p{{DT=Compat}}&&\p{{Latin}}]]&&[\p{{L}}\p{{N}}]]+",
     "apostrophe": r"(?<=\p{L})[’＇‘‛`´′](?=\p{L})|[ʼʻ]|(?<=\p{Hebrew})׳",
     # before the last letter of a word
@@ -103,8 +107,12 @@ def clean(text, signs=None):
             signs[sign, other] += 1
         return other
 
-    text = _VARIANT.sub(read_as, unicodedata.normalize("NFC", text))
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    before = None
+    while text != before:  # a sign that goes shows what stands beside it
+        before = text
+        text = _VARIANT.sub(read_as, unicodedata.normalize("NFC", text))
+        text = " ".join(unicodedata.normalize("NFC", text).split())
+    return text
 
 
 def normalize(text, turkic=False):
@@ -115,9 +123,10 @@ def normalize(text, turkic=False):
     their apostrophes and hyphens: `don't`, `est-il`. In a Turkic language,
     `I` in lower case is `ı`; elsewhere it is `i`, and so is `İ` everywhere.
     """
-    text = clean(text).replace("’", "'")
+    text = unicodedata.normalize("NFC", text)
     text = text.translate(_TURKIC) if turkic else text.replace("İ", "i")
-    text = _TOKEN.sub(r" \g<0> ", text.lower().replace("i\u0307", "i"))
+    text = clean(text.lower()).replace("’", "'")
+    text = _TOKEN.sub(r" \g<0> ", text)
     return " ".join(_ELISION.sub(r"\1' ", text).split())
 
 

@@ -18,8 +18,8 @@ from d2l_attention.datasets.files import (
     one_or_two,
     read_pairs,
 )
-from d2l_attention.datasets.tokens import normalize
-from hypothesis import given
+from d2l_attention.datasets.tokens import clean, normalize
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 import pytest
 
@@ -52,10 +52,23 @@ def test_normalized_text_has_a_space_between_two_tokens(text, expected):
     assert normalize(text) == expected
 
 
-@given(st.text(max_size=40))
-def test_normalizing_twice_is_normalizing_once(text):
-    once = normalize(text)
-    assert normalize(once) == once or "İ" in text  # its lower case has a mark
+# Signs that show, hide or join what stands beside them.
+_TOUCHY = (
+    "aAlLiIİı\u0307\u0301\u0323'’`´ʼ·-‐\u200c\u200d\u00ad\ufeff\x1b\x01 \n.,”"
+    "בצ׳״ابمﷲक्षﬁＡ１カｶ々漢😀\U0001f3fdßς…_"
+)
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=40) | st.text(_TOUCHY, max_size=8))
+@example("A\x1b`A")
+@example("漢-A")
+@example("ب\u200dカ")
+@example("i\u0307\u0301İ\u0307")
+@pytest.mark.parametrize("function", [clean, normalize])
+def test_reading_a_text_twice_is_reading_it_once(function, text):
+    once = function(text)
+    assert function(once) == once
 
 
 @pytest.mark.parametrize("columns", ["", "\tCC-BY 2.0 (France) #1 & #2"])
