@@ -18,6 +18,7 @@ from d2l_attention.layers.context import (
     DynamicContextAttention,
     GlobalContextAttention,
 )
+from d2l_attention.layers.dsa import IndexedAttention, index_scores
 from d2l_attention.layers.flash import (
     FlashAttention,
     flash_attention,
@@ -72,6 +73,23 @@ from d2l_attention.layers.masking import (
     padding_mask,
     window_mask,
 )
+from d2l_attention.layers.moba import (
+    SelectedBlockAttention,
+    block_means,
+    block_scores,
+    expand_blocks,
+    select_blocks,
+    selected_block_attention,
+)
+from d2l_attention.layers.modern_block import (
+    ModernAttention,
+    ModernBlock,
+    SwiGLU,
+    attend_over_depth,
+    sigmoid_weights,
+    soft_cap,
+    sparsemax,
+)
 from d2l_attention.layers.multi_head import (
     MultiHeadAttention,
     multi_head_attention,
@@ -81,6 +99,7 @@ from d2l_attention.layers.multi_query import (
     MultiQueryAttention,
     grouped_query_attention,
 )
+from d2l_attention.layers.nsa import CompressedAttention
 from d2l_attention.layers.page_local import (
     PageLocalAttention,
     page_local_attention,
@@ -118,29 +137,9 @@ from d2l_attention.layers.scoring import (
     ConcatAttention,
     DotProductAttention,
 )
-from d2l_attention.layers.selected_blocks import (
-    CompressedAttention,
-    IndexedAttention,
-    SelectedBlockAttention,
-    block_means,
-    block_scores,
-    expand_blocks,
-    index_scores,
-    select_blocks,
-    selected_block_attention,
-)
 from d2l_attention.layers.structured import (
     StructuredAttention,
     linear_chain_marginals,
-)
-from d2l_attention.layers.todays_block import (
-    SwiGLU,
-    TodaysAttention,
-    TodaysBlock,
-    attend_over_depth,
-    sigmoid_weights,
-    soft_cap,
-    sparsemax,
 )
 from d2l_attention.layers.windows_and_sinks import (
     SinkAttention,
@@ -159,7 +158,7 @@ from d2l_attention.models.images import (
 from d2l_attention.models.language_model import (
     BlockLanguageModel,
     LanguageModel,
-    TodaysLanguageModel,
+    ModernLanguageModel,
 )
 from d2l_attention.models.pointer_network import (
     PointerNetwork,
@@ -214,6 +213,9 @@ __all__ = [
     "LinearAttention",
     "LinformerAttention",
     "LongformerAttention",
+    "ModernAttention",
+    "ModernBlock",
+    "ModernLanguageModel",
     "MovingBaseline",
     "MultiHeadAttention",
     "MultiQueryAttention",
@@ -234,9 +236,6 @@ __all__ = [
     "StructuredAttention",
     "SwiGLU",
     "T5Attention",
-    "TodaysAttention",
-    "TodaysBlock",
-    "TodaysLanguageModel",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderBlock",

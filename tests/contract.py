@@ -2,6 +2,7 @@
 
 import itertools
 
+from d2l_attention import AttentionBlock
 from d2l_attention.layers.masking import causal_mask
 import keras
 from keras import ops
@@ -330,6 +331,35 @@ def gradients(layer, query, arguments, direction):
     with tf.GradientTape() as tape:
         total = ops.sum(layer(query, **arguments) * direction)
     return tape.gradient(total, variables)
+
+
+def in_a_block(layer):
+    """The layer's equal in an `AttentionBlock` of 7 features."""
+    config = layer.get_config() | {"output_dim": None}
+    return AttentionBlock(type(layer).from_config(config), 7, 13)
+
+
+def read_in_steps(block, x, steps, max_length=19):
+    """The outputs of steps of these numbers of tokens."""
+    if not block.built:
+        block.build(x.shape)
+    cache, outputs, start = block.make_cache(len(x), max_length), [], 0
+    for size in steps:
+        positions = np.tile(np.arange(start, start + size), (len(x), 1))
+        part = x[:, start : start + size]
+        y, cache = block.step(part, positions, cache)
+        outputs.append(to_numpy(y))
+        start += size
+    return np.concatenate(outputs, axis=1)
+
+
+def check_steps(layer):
+    """Steps of one token and of several equal one pass over all of them."""
+    block, x = in_a_block(layer), draw(2, 17, 7)
+    whole = to_numpy(block(x))
+    for steps in ([1] * 17, [7, 1, 1, 1, 7], [2, 12, 3]):
+        found = read_in_steps(block, x, steps)
+        np.testing.assert_allclose(found, whole, rtol=0, atol=1e-5)
 
 
 def note_dropout(monkeypatch):

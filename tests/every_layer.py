@@ -68,7 +68,7 @@ SELF_ATTENTION = {
     "StreamingAttention": {"num_heads": 2, "key_dim": 4, "window": 3},
     "StructuredAttention": {},
     "T5Attention": {"num_heads": 2, "key_dim": 3},
-    "TodaysAttention": {
+    "ModernAttention": {
         "num_heads": 4,
         "key_dim": 4,
         "num_kv_heads": 2,
@@ -101,7 +101,7 @@ OWN_PATTERN = {
         "num_buckets": 2,
         "seed": 0,
     },
-    "TodaysBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7, "use_gate": True},
+    "ModernBlock": {"dim": 4, "num_heads": 2, "ffn_dim": 7, "use_gate": True},
     "TransformerEncoder": {
         "dim": 4,
         "num_layers": 2,
@@ -154,8 +154,8 @@ ALWAYS_CAUSAL = {
     "LinearAttention",
     "SelectedBlockAttention",
     "SinkAttention",
-    "TodaysAttention",
-    "TodaysBlock",
+    "ModernAttention",
+    "ModernBlock",
     "WindowAttention",
 }  # no call of theirs sees a later token
 
@@ -180,7 +180,7 @@ MECHANISMS = {
     "SelectedBlockAttention",
     "StructuredAttention",
     "T5Attention",
-    "TodaysBlock",
+    "ModernBlock",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
 }

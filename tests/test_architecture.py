@@ -101,7 +101,7 @@ def test_only_one_layer_module_knows_a_backend():
         and {"tensorflow", "jax", "torch"}
         & {name.split(".")[0] for name in imports(path)}
     ]
-    assert named == ["loops.py"]
+    assert named == ["graph_loops.py"]
 
 
 def test_the_transformer_needs_few_mechanisms():
@@ -122,12 +122,12 @@ def test_the_transformer_needs_few_mechanisms():
         "base",
         "blocks",
         "cache",
-        "chunks",
-        "loops",
+        "graph_loops",
         "masking",
         "multi_head",
         "multi_query",
         "positional_encoding",
+        "splitting",
     ], done.stderr
 
 

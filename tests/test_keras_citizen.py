@@ -279,7 +279,7 @@ MODELS = {
     "LanguageModel": (11, 6, 1, 2),
     "PointerNetwork": (6,),
     "RNNSearch": (11, 13, 6, 1),
-    "TodaysLanguageModel": (11, 8, 1, 2, 7),
+    "ModernLanguageModel": (11, 8, 1, 2, 7),
     "Transformer": (11, 13, 6, 1, 2),
     "VisionTransformer": (3, 2, 6, 1, 2),
 }  # name → sizes

@@ -9,13 +9,13 @@ from d2l_attention.datasets.corpus import (
     load_results,
     load_tags,
 )
-from d2l_attention.datasets.files import DataError
 from d2l_attention.datasets.long_range import (
     LIST_OPS_TOKENS,
     draw_list_ops,
     draw_retrieval,
 )
 from d2l_attention.datasets.pairs import load_pairs, load_translation
+from d2l_attention.datasets.parallel_text import DataError
 from d2l_attention.datasets.shapes import Shapes, draw_shapes
 from d2l_attention.datasets.vocabularies import (
     END,

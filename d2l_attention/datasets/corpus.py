@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
-from d2l_attention.datasets.files import DataError
+from d2l_attention.datasets.parallel_text import DataError
 
 _COLUMNS = (
     "english",

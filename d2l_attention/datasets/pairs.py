@@ -4,14 +4,14 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from d2l_attention.datasets.corpus import read_corpus
-from d2l_attention.datasets.files import (
+from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.parallel_text import (
     DataError,
     are_two,
     check_columns,
     named,
     read_pairs,
 )
-from d2l_attention.datasets.looks import look_at
 from d2l_attention.datasets.tokens import (
     normalize_pairs,
     turkic_sides,

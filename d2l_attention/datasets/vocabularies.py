@@ -5,7 +5,7 @@ import io
 import itertools
 import re
 
-from d2l_attention.datasets.files import DataError
+from d2l_attention.datasets.parallel_text import DataError
 from d2l_attention.datasets.tokens import (
     clean,
     is_token,

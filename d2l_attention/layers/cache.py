@@ -7,8 +7,8 @@ values are a part of the keys, as in latent attention, there is no `"value"`.
 """
 
 from d2l_attention._checks import refuse
-from d2l_attention.layers.chunks import reshape
-from d2l_attention.layers.loops import over_filled_slots
+from d2l_attention.layers.graph_loops import over_filled_slots
+from d2l_attention.layers.splitting import reshape
 from keras import ops
 
 
@@ -23,8 +23,8 @@ def contiguous_cache(key_shape, value_dim=0, dtype="float32"):
     return cache
 
 
-def write_cache(cache, positions, key, value=None):
-    """The cache with the tokens at `positions` written.
+def write_cache(cache, positions, **new):
+    """The cache with arrays `(B, T, …)` written at `positions` `(B, T)`.
 
         slot[b, t] = block_table[b, ⌊p / size⌋] size + p mod size,
             p = positions[b, t]
@@ -33,7 +33,7 @@ def write_cache(cache, positions, key, value=None):
     is b max_length + p. A position beyond the last slot writes over another:
     what a layer makes of it goes through `refuse_beyond`.
     """
-    slots_per_block = cache["key"].shape[1]
+    slots_per_block = cache[next(iter(new))].shape[1]
     positions = ops.cast(positions, "int32")
     if "block_table" in cache:
         table = cache["block_table"]
@@ -44,14 +44,12 @@ def write_cache(cache, positions, key, value=None):
     slots = blocks * slots_per_block + positions % slots_per_block
     slots = ops.reshape(slots, (-1, 1))
     written = dict(cache)
-    for name, new in (("key", key), ("value", value)):
-        if name not in cache:
-            continue
+    for name, array in new.items():
         old = cache[name]
         tail = tuple(old.shape[2:])
         flat = ops.reshape(old, (-1, *tail))
-        new = ops.cast(ops.reshape(new, (-1, *tail)), old.dtype)
-        flat = ops.scatter_update(flat, slots, new)
+        array = ops.cast(ops.reshape(array, (-1, *tail)), old.dtype)
+        flat = ops.scatter_update(flat, slots, array)
         written[name] = ops.reshape(flat, ops.shape(old))
     return written
 
@@ -98,9 +96,10 @@ def attend_with_cache(attention, x, positions, cache, **options):
     and the cache with the new tokens.
     """
     query = attention.project_query(x, positions[:, 0])  # (B, T, H, K)
-    key = attention.project_key(x, positions[:, 0])
-    value = attention.project_value(x) if "value" in cache else None
-    cache = write_cache(cache, positions, key, value)
+    new = {"key": attention.project_key(x, positions[:, 0])}
+    if "value" in cache:
+        new["value"] = attention.project_value(x)
+    cache = write_cache(cache, positions, **new)
     key, value = read_cache(cache)  # (B, S, G, K)
     num_slots = ops.shape(key)[1]
     slots = ops.arange(num_slots, dtype="int32")

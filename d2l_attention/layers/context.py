@@ -5,7 +5,6 @@ from d2l_attention.layers.base import (
     check_shapes,
     output_spec,
 )
-from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import (
     causal_mask,
     join_causal_mask,
@@ -18,6 +17,7 @@ from d2l_attention.layers.multi_head import (
     multi_head_attention,
     split_heads,
 )
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 

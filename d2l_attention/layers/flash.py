@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.chunks import (
-    ceil_divide,
-    even_blocks,
-    pad_to,
-    reshape,
-)
-from d2l_attention.layers.loops import (
+from d2l_attention.layers.graph_loops import (
     count_loop,
     hide_last_triangle,
     join_tiles,
@@ -30,6 +24,12 @@ from d2l_attention.layers.loops import (
 )
 from d2l_attention.layers.masking import check_mask
 from d2l_attention.layers.multi_head import HeadProjections
+from d2l_attention.layers.splitting import (
+    ceil_divide,
+    even_blocks,
+    pad_to,
+    reshape,
+)
 import keras
 from keras import ops
 

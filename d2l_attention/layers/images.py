@@ -6,12 +6,12 @@ queries read any number of tokens. Two encoders learn from pairs alone.
 
 from d2l_attention._checks import check_positive, check_rate, differ
 from d2l_attention.layers.base import drop, output_spec, wide
-from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import merge_masks
 from d2l_attention.layers.multi_head import (
     HeadProjections,
     multi_head_attention,
 )
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 

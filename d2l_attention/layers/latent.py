@@ -1,4 +1,4 @@
-"""Latent attention: one small vector a token, from which heads read.
+"""MLA, multi-head latent attention: heads read from one small vector a token.
 
 A cache holds R + P numbers a token instead of 2HK: a latent c, out of which
 each head makes its keys and values, and P features of position for all heads.
@@ -7,14 +7,14 @@ each head makes its keys and values, and P features of position for all heads.
 from d2l_attention._checks import check_positive, differ
 from d2l_attention.layers.base import default_shapes, drop
 from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
-from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import join_causal_mask
 from d2l_attention.layers.multi_head import (
     MultiHeadAttention,
     multi_head_attention,
 )
 from d2l_attention.layers.multi_query import grouped_query_attention
-from d2l_attention.layers.relative_positions import rotary_frequencies, rotate
+from d2l_attention.layers.relative_positions import check_frequencies, rotate
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 
@@ -126,7 +126,7 @@ def expand_values(latent, value_kernel):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class LatentAttention(MultiHeadAttention):
-    """Multi-head attention whose heads read keys and values out of a latent.
+    """MLA: multi-head attention that reads keys and values out of a latent.
 
         c_s = norm(y_s W_D),  k_s = y_s W_KR Ω_s
         head_h = softmax([q ; q_P Ω_t]_h · [c U^K_h ; k] / √(K + P)) c U^V_h
@@ -201,16 +201,7 @@ class LatentAttention(MultiHeadAttention):
         self.rotary_dim = 0
         if rotary_dim != 0:
             self.rotary_dim = check_positive("rotary_dim", rotary_dim)
-        if frequencies is None:
-            rotated = self.rotary_dim
-            frequencies = rotary_frequencies(rotated) if rotated else []
-        self.frequencies = [float(x) for x in frequencies]
-        if 2 * len(self.frequencies) > self.rotary_dim:
-            raise ValueError(
-                "There can be at most one frequency for two of the "
-                f"{rotary_dim} rotated features. Received: "
-                f"{len(self.frequencies)} frequencies."
-            )
+        self.frequencies = check_frequencies(frequencies, self.rotary_dim)
         self.interleaved = interleaved
         self.magnitude = magnitude
 

@@ -2,12 +2,6 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import check_shapes
-from d2l_attention.layers.chunks import (
-    join_chunks,
-    split_into_chunks,
-    take_rows,
-    with_neighbors,
-)
 from d2l_attention.layers.masking import (
     causal_mask,
     masked_softmax,
@@ -18,6 +12,12 @@ from d2l_attention.layers.multi_head import (
     SelfAttentionByPattern,
     multi_head_attention,
     split_heads,
+)
+from d2l_attention.layers.splitting import (
+    join_chunks,
+    split_into_chunks,
+    take_rows,
+    with_neighbors,
 )
 import keras
 from keras import ops

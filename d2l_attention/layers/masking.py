@@ -74,7 +74,7 @@ def causal_mask(num_queries, num_keys=None):
         [[1, 1, 1]]
     """
     num_keys = num_queries if num_keys is None else num_keys
-    return _key_offsets(num_queries, num_keys) <= 0
+    return _aligned_offsets(num_queries, num_keys) <= 0
 
 
 def window_mask(num_queries, num_keys, before, after):
@@ -106,14 +106,24 @@ def window_mask(num_queries, num_keys, before, after):
             "`before` and `after` must not be negative. Received: "
             f"before={before}, after={after}."
         )
-    offsets = _key_offsets(num_queries, num_keys)
+    offsets = _aligned_offsets(num_queries, num_keys)
     return ops.logical_and(offsets >= -before, offsets <= after)
 
 
-def _key_offsets(num_queries, num_keys):
-    """How far each key lies ahead of each query, `(T, S)`."""
-    queries = ops.arange(num_queries, dtype="int32") + num_keys - num_queries
-    return ops.arange(num_keys, dtype="int32") - queries[:, None]
+def _aligned_offsets(num_queries, num_keys):
+    queries = last_positions(num_queries, num_keys)
+    return key_offsets(queries, ops.arange(num_keys))
+
+
+def last_positions(number, total):
+    """The positions of the last `number` of `total` tokens, `(number,)`."""
+    return ops.arange(number, dtype="int32") + (total - number)
+
+
+def key_offsets(query_positions, key_positions):
+    """How far each key lies after each query, `(T, S)` or `(B, T, S)`."""
+    queries = ops.expand_dims(ops.cast(query_positions, "int32"), -1)
+    return ops.cast(key_positions, "int32") - queries
 
 
 def masked_softmax(scores, mask=None):
@@ -191,6 +201,20 @@ def token_mask(*masks):
 def first_tokens(mask):
     """Where the first token of each row of a mask `(B, T)` stands, `(B,)`."""
     return ops.argmax(ops.cast(mask, "int32"), axis=1)
+
+
+def join_masks(heads, *masks):
+    """Masks of pairs in one that broadcasts to `(B, H, T, S)`; None is skipped.
+
+    `heads` are queries `(B, T, H, K)` and keys `(B, S, G, K)`, which the masks
+    must fit.
+    """
+    query, key = heads
+    shape = (None, query.shape[2], query.shape[1], key.shape[1])
+    joined, *others = (check_mask(x, shape) for x in masks if x is not None)
+    for mask in others:
+        joined = ops.logical_and(joined, mask)
+    return joined
 
 
 def join_causal_mask(mask, query, key):

@@ -10,8 +10,8 @@ from d2l_attention.layers.base import (
     drop,
 )
 from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
-from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 

@@ -1,9 +1,9 @@
-"""Query heads that share fewer heads of keys and values."""
+"""GQA and MQA: query heads that share fewer heads of keys and values."""
 
 from d2l_attention._checks import check_positive
-from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.masking import masked_softmax
 from d2l_attention.layers.multi_head import MultiHeadAttention
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 
@@ -92,7 +92,7 @@ def check_shared_heads(num_kv_heads, num_heads):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class GroupedQueryAttention(MultiHeadAttention):
-    """Multi-head attention whose H query heads share G heads of keys.
+    """GQA: multi-head attention whose H query heads share G heads of keys.
 
         head_h = softmax(Q W_q,h (K W_k,g)ᵀ / √K) V W_v,g,  g = ⌊h / (H/G)⌋
         output = [head_1; …; head_H] W_o
@@ -150,7 +150,7 @@ class GroupedQueryAttention(MultiHeadAttention):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class MultiQueryAttention(MultiHeadAttention):
-    """Multi-head attention with one head of keys and values for all queries.
+    """MQA: multi-head attention with one head of keys and values for all.
 
         head_h = softmax(Q W_q,h (K W_k)ᵀ / √K) V W_v
         output = [head_1; …; head_H] W_o

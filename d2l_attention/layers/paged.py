@@ -9,8 +9,8 @@ from d2l_attention.layers.cache import (
     read_cache,
     write_cache,
 )
-from d2l_attention.layers.chunks import ceil_divide
 from d2l_attention.layers.multi_query import grouped_query_attention
+from d2l_attention.layers.splitting import ceil_divide
 from keras import ops
 import numpy as np
 
@@ -244,7 +244,7 @@ class PagedKVCache(BlockManager):
         keys = ops.reshape(key, (num_layers, 1, *wanted[0][-3:]))
         values = ops.reshape(value, (num_layers, 1, *wanted[1][-3:]))
         caches = [
-            write_cache(cache, positions, keys[i], values[i])
+            write_cache(cache, positions, key=keys[i], value=values[i])
             for i, cache in enumerate(self.caches([sequence]))
         ]
         self.accept([sequence], caches, num_tokens)

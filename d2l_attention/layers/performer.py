@@ -4,12 +4,7 @@ import math
 
 from d2l_attention._checks import check_positive, differ
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.chunks import (
-    ceil_divide,
-    join_chunks,
-    split_into_chunks,
-)
-from d2l_attention.layers.loops import scan_states
+from d2l_attention.layers.graph_loops import scan_states
 from d2l_attention.layers.masking import (
     NO_SCORE,
     causal_mask,
@@ -18,6 +13,11 @@ from d2l_attention.layers.masking import (
     merge_masks,
 )
 from d2l_attention.layers.multi_head import HeadProjections
+from d2l_attention.layers.splitting import (
+    ceil_divide,
+    join_chunks,
+    split_into_chunks,
+)
 import keras
 from keras import ops
 

@@ -5,16 +5,16 @@ from d2l_attention.layers.base import (
     check_shapes,
     default_shapes,
 )
-from d2l_attention.layers.chunks import (
+from d2l_attention.layers.graph_loops import place_of_highest
+from d2l_attention.layers.masking import NO_SCORE, causal_mask, token_mask
+from d2l_attention.layers.multi_head import SelfAttentionByPattern
+from d2l_attention.layers.splitting import (
     join_chunks,
     reshape,
     split_into_chunks,
     take_rows,
     with_neighbors,
 )
-from d2l_attention.layers.loops import place_of_highest
-from d2l_attention.layers.masking import NO_SCORE, causal_mask, token_mask
-from d2l_attention.layers.multi_head import SelfAttentionByPattern
 import keras
 from keras import ops
 

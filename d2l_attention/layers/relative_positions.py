@@ -9,13 +9,17 @@ import math
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import drop, wide
 from d2l_attention.layers.cache import attend_with_cache
-from d2l_attention.layers.chunks import reshape
-from d2l_attention.layers.masking import join_causal_mask, masked_softmax
+from d2l_attention.layers.masking import (
+    join_causal_mask,
+    key_offsets,
+    masked_softmax,
+)
 from d2l_attention.layers.multi_query import (
     GroupedQueryAttention,
     grouped_scores,
     grouped_sum,
 )
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 import numpy as np
@@ -50,6 +54,19 @@ def rotary_frequencies(width, base=10_000.0):
             f"width={width}."
         )
     return base ** (-np.arange(0, width, 2) / width)
+
+
+def check_frequencies(frequencies, width):
+    """The list of frequencies; None is `rotary_frequencies(width)`."""
+    if frequencies is None:
+        frequencies = rotary_frequencies(width) if width else []
+    frequencies = [float(x) for x in frequencies]
+    if 2 * len(frequencies) > width:
+        raise ValueError(
+            f"Of {width} features there can be a frequency for each pair. "
+            f"Received: {len(frequencies)} frequencies."
+        )
+    return frequencies
 
 
 def ntk_frequencies(width, factor, base=10_000.0):
@@ -300,7 +317,7 @@ def alibi_bias(slopes, query_positions, key_positions):
         >>> np.array(alibi_bias([0.5], places, places))[0, 2].tolist()
         [-1.0, -0.5, -0.0]
     """
-    offsets = _offsets(query_positions, key_positions)  # (…, T, S)
+    offsets = key_offsets(query_positions, key_positions)  # (…, T, S)
     distances = ops.expand_dims(ops.cast(ops.abs(offsets), "float32"), -3)
     slopes = ops.convert_to_tensor(slopes, "float32")
     return -slopes[:, None, None] * distances
@@ -347,7 +364,7 @@ def relative_buckets(
         [[0, 1, 16, 16, 30, 31]]
     """
     of_one_direction = _check_buckets(num_buckets, max_distance, bidirectional)
-    back = -_offsets(query_positions, key_positions)  # t − s
+    back = -key_offsets(query_positions, key_positions)  # t − s
     first, num_buckets = 0, of_one_direction
     if bidirectional:
         first = ops.where(back < 0, num_buckets, 0)
@@ -376,12 +393,6 @@ def _check_buckets(num_buckets, max_distance, bidirectional):
             f"must be above that. Received: max_distance={max_distance}."
         )
     return number
-
-
-def _offsets(query_positions, key_positions):
-    """How far each key lies after each query, `(T, S)` or `(B, T, S)`."""
-    queries = ops.expand_dims(ops.cast(query_positions, "int32"), -1)
-    return ops.cast(key_positions, "int32") - queries
 
 
 def biased_attention(
@@ -482,15 +493,7 @@ class RotaryAttention(GroupedQueryAttention):
             use_bias=use_bias,
             **kwargs,
         )
-        if frequencies is None:
-            frequencies = rotary_frequencies(self.key_dim)
-        self.frequencies = [float(x) for x in frequencies]
-        if 2 * len(self.frequencies) > self.key_dim:
-            raise ValueError(
-                "There can be at most one frequency for two of the "
-                f"{key_dim} features of a key. Received: "
-                f"{len(self.frequencies)} frequencies."
-            )
+        self.frequencies = check_frequencies(frequencies, self.key_dim)
         self.interleaved = interleaved
         self.magnitude = magnitude
 

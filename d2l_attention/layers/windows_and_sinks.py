@@ -6,7 +6,6 @@ p mod size, where it writes over the one that left the window.
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.cache import contiguous_cache, refuse_beyond
-from d2l_attention.layers.chunks import reshape, take_rows
 from d2l_attention.layers.masking import (
     check_mask,
     join_causal_mask,
@@ -16,6 +15,7 @@ from d2l_attention.layers.masking import (
 from d2l_attention.layers.multi_head import MultiHeadAttention
 from d2l_attention.layers.multi_query import grouped_scores, grouped_sum
 from d2l_attention.layers.relative_positions import RotaryAttention
+from d2l_attention.layers.splitting import reshape, take_rows
 import keras
 from keras import ops
 

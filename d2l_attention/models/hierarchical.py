@@ -2,8 +2,8 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import wide
-from d2l_attention.layers.chunks import reshape
 from d2l_attention.layers.pooling import AttentionPooling
+from d2l_attention.layers.splitting import reshape
 from d2l_attention.models.recurrent import gru
 import keras
 from keras import ops

@@ -4,8 +4,8 @@ from d2l_attention._checks import check_positive, check_rate, check_room
 from d2l_attention.layers.base import drop, wide
 from d2l_attention.layers.blocks import CausalBlock
 from d2l_attention.layers.masking import first_tokens
+from d2l_attention.layers.modern_block import ModernBlock, rms_norm
 from d2l_attention.layers.positional_encoding import PositionalEncoding
-from d2l_attention.layers.todays_block import TodaysBlock, rms_norm
 import keras
 from keras import ops
 
@@ -308,13 +308,13 @@ class _TiedLogits(keras.Layer):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class TodaysLanguageModel(_LanguageModel):
+class ModernLanguageModel(_LanguageModel):
     """A language model as those of 2026 are built, but for its size.
 
         x = E[ids]
         logits = rms(block_L(… block_1(x))) W
 
-    Each block is a `TodaysBlock`. Positions are in its rotation alone, so
+    Each block is a `ModernBlock`. Positions are in its rotation alone, so
     nothing is added to the embedding. New embeddings have a standard deviation
     of 1, as large as what a norm makes; with `tie_embeddings`, where they make
     the logits as well, of 1/√D.
@@ -322,7 +322,7 @@ class TodaysLanguageModel(_LanguageModel):
     Args:
         vocab_size, dim, num_layers, num_heads: As in `LanguageModel`.
         ffn_dim: Positive int, width of the `SwiGLU` nets.
-        num_kv_heads, key_dim, frequencies, window: As in `TodaysBlock`.
+        num_kv_heads, key_dim, frequencies, window: As in `ModernBlock`.
         use_sinks, use_gate, soft_cap: As there, the same in each block.
         tie_embeddings: Whether W is Eᵀ, and no kernel of its own.
         epsilon: Float, added to the mean squares.
@@ -332,8 +332,8 @@ class TodaysLanguageModel(_LanguageModel):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import TodaysLanguageModel
-        >>> model = TodaysLanguageModel(7, 8, 1, num_heads=2, ffn_dim=16)
+        >>> from d2l_attention import ModernLanguageModel
+        >>> model = ModernLanguageModel(7, 8, 1, num_heads=2, ffn_dim=16)
         >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
         >>> logits, state = model.step(np.array([6]), state)
         >>> whole = model(np.array([[3, 5, 6]]))
@@ -374,7 +374,7 @@ class TodaysLanguageModel(_LanguageModel):
         self.tie_embeddings = tie_embeddings
         policy = {"dtype": self.dtype_policy}
         self.stack(
-            TodaysBlock(
+            ModernBlock(
                 dim,
                 num_heads,
                 ffn_dim,

@@ -25,7 +25,7 @@ from d2l_attention.layers.multi_query import (
     MultiQueryAttention,
 )
 from d2l_attention.layers.relative_positions import rotary_frequencies
-from d2l_attention.models.language_model import TodaysLanguageModel
+from d2l_attention.models.language_model import ModernLanguageModel
 import keras
 from keras import ops
 import numpy as np
@@ -170,7 +170,7 @@ def copy_attention_layer(layer, source):
 def copy_language_model(model, source):
     """Copy the parameters of a language model of today into another.
 
-        Qwen3Backbone of keras-hub             TodaysLanguageModel
+        Qwen3Backbone of keras-hub             ModernLanguageModel
         token_embedding/embeddings             embedding
         token_embedding/reverse_embeddings     output_layer, if it is not tied
         transformer_layer_i/…                  blocks[i]
@@ -185,7 +185,7 @@ def copy_language_model(model, source):
         sequence_output_layernorm              final_norm
 
     Parameters go either way, and between two of a kind. They change only once
-    all sizes are known to fit. A `TodaysLanguageModel` with a window, sinks, a
+    all sizes are known to fit. A `ModernLanguageModel` with a window, sinks, a
     gate or a cap computes what a Qwen3 does not, so it is refused, as is a
     Qwen3 whose window is shorter than our `max_length`.
 
@@ -196,7 +196,7 @@ def copy_language_model(model, source):
     `layer_norm_epsilon` is, which shows where queries and keys are small.
 
     Args:
-        model: `TodaysLanguageModel` or `keras_hub.models.Qwen3Backbone`.
+        model: `ModernLanguageModel` or `keras_hub.models.Qwen3Backbone`.
         source: One of them, built.
 
     Raises:
@@ -205,10 +205,10 @@ def copy_language_model(model, source):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import TodaysLanguageModel
+        >>> from d2l_attention import ModernLanguageModel
         >>> from d2l_attention.models.parameters import copy_language_model
         >>> source, model = (
-        ...     TodaysLanguageModel(7, 8, 1, 2, 16) for _ in range(2)
+        ...     ModernLanguageModel(7, 8, 1, 2, 16) for _ in range(2)
         ... )
         >>> ids = np.array([[3, 5, 6]])
         >>> expected = source(ids)
@@ -217,9 +217,9 @@ def copy_language_model(model, source):
         True
     """
     for name, each in {"model": model, "source": source}.items():
-        if not _is_qwen3(each) and type(each) is not TodaysLanguageModel:
+        if not _is_qwen3(each) and type(each) is not ModernLanguageModel:
             raise ValueError(
-                f"`{name}` must be a TodaysLanguageModel, or a Qwen3Backbone "
+                f"`{name}` must be a ModernLanguageModel, or a Qwen3Backbone "
                 f"of keras-hub. Received: {type(each).__name__}."
             )
     if not source.built:

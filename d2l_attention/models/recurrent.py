@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from d2l_attention.layers.chunks import reshape
-from d2l_attention.layers.loops import scan_states
+from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.splitting import reshape
 import keras
 from keras import ops
 

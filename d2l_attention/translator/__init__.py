@@ -4,7 +4,7 @@ from d2l_attention._extras import check_extra
 
 check_extra("d2l_attention.translator", "translator")
 
-from d2l_attention.translator.run import load_translator
+from d2l_attention.translator.run_folder import load_translator
 from d2l_attention.translator.scores import (
     Score,
     bleu,

@@ -6,7 +6,7 @@ import hashlib
 import math
 from pathlib import Path
 
-from d2l_attention.datasets import files
+from d2l_attention.datasets import parallel_text
 from d2l_attention.datasets.corpus import corpus_path
 from d2l_attention.datasets.vocabularies import PIECES_PER_TOKEN
 from d2l_attention.models.bahdanau import BahdanauSeq2Seq
@@ -140,7 +140,7 @@ def _digest(path):
         return None
     if isinstance(path, list):
         return [_digest(one) for one in path]
-    with open(files.local(path), "rb") as file:
+    with open(parallel_text.local(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -165,7 +165,7 @@ def at_least(smallest, of=int, below=math.inf):
 def two_columns(text):
     """A type for `argparse`: a list of two columns, written as `2,4`."""
     try:
-        return files.check_columns([int(x) for x in text.split(",")])
+        return parallel_text.check_columns([int(x) for x in text.split(",")])
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             "must look like 2,4: two different numbers from 1. Received: "
@@ -176,7 +176,7 @@ def two_columns(text):
 def one_or_two_files(text):
     """A type for `argparse`: a path, or a list of two, `train.en,train.fr`."""
     try:
-        return files.one_or_two(text)
+        return parallel_text.one_or_two(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -283,7 +283,7 @@ def changed_texts(before, now):
     Both are `Settings.identity()`, of when a run began and of today.
     """
     return [
-        files.named(now[name] or "the shipped corpus")
+        parallel_text.named(now[name] or "the shipped corpus")
         for name, checksum in TEXTS.items()
         if before.get(checksum) != now.get(checksum)
         and before.get(name) == now[name]

@@ -22,7 +22,7 @@ import csv
 from pathlib import Path
 import sys
 
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.scores import score
 
 

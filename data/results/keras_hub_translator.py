@@ -22,11 +22,11 @@ import tempfile
 import time
 
 from d2l_attention import PositionalEncoding
-from d2l_attention.translator import Translator, bleu, chrf, loop
-from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.run import Run
+from d2l_attention.translator import Translator, bleu, chrf, training_loop
+from d2l_attention.translator.batches import Corpus
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import DEFAULT_LAYERS, Settings
-from d2l_attention.translator.trainer import Trainer
+from d2l_attention.translator.training_step import Trainer
 import keras
 from keras import ops
 import numpy as np
@@ -212,7 +212,7 @@ def main():
     to_stderr = contextlib.redirect_stdout(sys.stderr)
     with tempfile.TemporaryDirectory() as folder, to_stderr:
         run = Run(folder)
-        loop.train(
+        training_loop.train(
             trainer, run, chief=True, checkpoint_every=10**9, log_every=50
         )
     translator = Translator(

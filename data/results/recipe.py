@@ -17,7 +17,7 @@ from pathlib import Path
 import subprocess
 import sys
 
-from d2l_attention.translator.run import Run, make_translator
+from d2l_attention.translator.run_folder import Run, make_translator
 from d2l_attention.translator.scores import score
 
 OPTIONS = {

@@ -13,7 +13,7 @@ import time
 
 from d2l_attention import AdditiveAttention, BahdanauSeq2Seq
 from d2l_attention.datasets.corpus import read_corpus
-from d2l_attention.datasets.files import read_pairs
+from d2l_attention.datasets.parallel_text import read_pairs
 from d2l_attention.datasets.vocabularies import make_vectorizers, pairs_to_ids
 import keras
 from keras import ops

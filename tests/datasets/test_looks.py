@@ -5,7 +5,7 @@ import random
 
 from d2l_attention.datasets import DataError, load_pairs
 from d2l_attention.datasets.corpus import read_corpus
-from d2l_attention.datasets.files import read_pairs
+from d2l_attention.datasets.parallel_text import read_pairs
 import pytest
 
 TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "fra-eng.zip"

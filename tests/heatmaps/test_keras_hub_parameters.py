@@ -1,7 +1,7 @@
 """Parameters that go into a backbone of keras-hub, and come back."""
 
 from contract import draw, to_numpy
-from d2l_attention import TodaysLanguageModel, rotary_frequencies
+from d2l_attention import ModernLanguageModel, rotary_frequencies
 from d2l_attention.models.parameters import copy_language_model
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def logits(backbone):
 @pytest.mark.parametrize(("tied", "slower"), [(True, 1.0), (False, 4.0)])
 def test_qwen3_computes_what_our_model_does(tied, slower):
     options = {**OURS, "frequencies": OURS["frequencies"] / slower}
-    ours = TodaysLanguageModel(**options, tie_embeddings=tied)
+    ours = ModernLanguageModel(**options, tie_embeddings=tied)
     theirs = models.Qwen3Backbone(
         **THEIRS, tie_word_embeddings=tied, rope_scaling_factor=slower
     )
@@ -61,7 +61,7 @@ def test_qwen3_computes_what_our_model_does(tied, slower):
     np.testing.assert_allclose(
         to_numpy(logits(theirs))[real], to_numpy(ours(IDS))[real], 1e-4, 1e-4
     )
-    again = TodaysLanguageModel(**options, tie_embeddings=tied)
+    again = ModernLanguageModel(**options, tie_embeddings=tied)
     copy_language_model(again, randomized(theirs, 100))
     np.testing.assert_allclose(
         to_numpy(again(IDS))[real], to_numpy(logits(theirs))[real], 1e-4, 1e-4
@@ -85,7 +85,7 @@ def test_qwen3_computes_what_our_model_does(tied, slower):
 )
 def test_a_model_that_computes_something_else_is_refused(changed):
     options = {**OURS, "tie_embeddings": True, **changed}
-    ours = randomized(TodaysLanguageModel(**options), 0)
+    ours = randomized(ModernLanguageModel(**options), 0)
     theirs = models.Qwen3Backbone(**THEIRS)
     before = theirs.get_weights()
     with pytest.raises(ValueError, match=next(iter(changed))):
@@ -96,8 +96,8 @@ def test_a_model_that_computes_something_else_is_refused(changed):
 
 def test_a_window_shorter_than_our_texts_is_refused():
     theirs = models.Qwen3Backbone(**THEIRS, sliding_window_size=64)
-    short = TodaysLanguageModel(**OURS, tie_embeddings=True, max_length=64)
+    short = ModernLanguageModel(**OURS, tie_embeddings=True, max_length=64)
     copy_language_model(short, theirs)
-    longer = TodaysLanguageModel(**OURS, tie_embeddings=True, max_length=65)
+    longer = ModernLanguageModel(**OURS, tie_embeddings=True, max_length=65)
     with pytest.raises(ValueError, match="window None, wanted 64"):
         copy_language_model(longer, theirs)

@@ -185,7 +185,7 @@ def test_what_was_not_reserved_hurts_nobody():
     (tensors,) = cache.caches([first])
     key, value = tokens(4, seed=99)
     positions = np.array([[5, 6, 7, 500]])
-    tensors = write_cache(tensors, positions, key[None], value[None])
+    tensors = write_cache(tensors, positions, key=key[None], value=value[None])
     with pytest.raises(ValueError, match="room for 6"):
         cache.accept([first], [tensors], 4)
     cache.accept([first], [tensors], 1)

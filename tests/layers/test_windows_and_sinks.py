@@ -6,19 +6,22 @@ import contract
 from contract import (
     attention_inputs,
     check_layer,
+    check_steps,
     draw,
     gradients,
+    in_a_block,
     needs_sliding_window,
     on_every_backend,
+    read_in_steps,
     to_numpy,
 )
 from d2l_attention import (
     AttentionBlock,
     BlockLanguageModel,
+    ModernAttention,
     RotaryAttention,
     SinkAttention,
     StreamingAttention,
-    TodaysAttention,
     WindowAttention,
     add_sinks,
     flash_attention,
@@ -267,35 +270,15 @@ def test_which_token_lies_in_which_slot(pinned):
         slots[end if end < pinned else pinned + (end - pinned) % 3] = end
 
 
-def make_block(make):
-    config = make().get_config() | {"output_dim": None}
-    return AttentionBlock(type(make()).from_config(config), 7, 13)
-
-
-def read(block, x, steps, max_length=19):
-    """The outputs of steps of these numbers of tokens."""
-    if not block.built:
-        block.build(x.shape)
-    cache, outputs, start = block.make_cache(len(x), max_length), [], 0
-    for size in steps:
-        positions = np.tile(np.arange(start, start + size), (len(x), 1))
-        part = x[:, start : start + size]
-        y, cache = block.step(part, positions, cache)
-        outputs.append(to_numpy(y))
-        start += size
-    return np.concatenate(outputs, axis=1)
-
-
 @pytest.mark.parametrize(
     "make", on_every_backend(WITH_WINDOW, "sink and window")
 )
-@pytest.mark.parametrize("steps", [[1] * 17, [9, 1, 3, 4], [2, 12, 3]])
-def test_steps_of_any_size_equal_the_whole(make, steps):
-    block, x = make_block(make), draw(2, 17, 7)
+def test_steps_of_any_size_equal_the_whole(make):
+    check_steps(make())
+    block, x = in_a_block(make()), draw(2, 5, 7)
     whole = to_numpy(block(x))
-    assert_close(read(block, x, steps), whole, atol=1e-5)
-    short = read(block, x[:, :5], [3, 1, 1], max_length=5)
-    assert_close(short, whole[:, :5], atol=1e-5)
+    short = read_in_steps(block, x, [3, 1, 1], max_length=5)
+    assert_close(short, whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("num_sinks", [0, 2])
@@ -304,9 +287,9 @@ def test_a_stream_may_come_in_steps_of_any_size(num_sinks):
         StreamingAttention(4, 6, 3, num_sinks, num_kv_heads=2), 7, 13
     )
     x = draw(2, 17, 7)
-    one_by_one = read(block, x, [1] * 17)
+    one_by_one = read_in_steps(block, x, [1] * 17)
     for steps in ([9, 1, 3, 4], [17], [1, 12, 4]):
-        found = read(block, x, steps)
+        found = read_in_steps(block, x, steps)
         assert_close(found, one_by_one, atol=1e-5)
     # What is not full yet has forgotten nothing.
     size = num_sinks + 3
@@ -324,7 +307,7 @@ def stream_and_recompute(num_layers, dtype):
     x = draw(1, 23, 12).astype(dtype)
     kept = x[:, [0, 1, *range(18, 23)]]
     for block in blocks:
-        kept, x = to_numpy(block(kept)), read(block, x, [1] * 23, 23)
+        kept, x = to_numpy(block(kept)), read_in_steps(block, x, [1] * 23, 23)
     return np.abs(x[0, -1] - kept[0, -1]).max()
 
 
@@ -415,10 +398,10 @@ def test_a_sink_in_half_precision(dtype):
     assert_close(found, expected, atol=3e-2)
 
 
-@pytest.mark.parametrize("kind", [SinkAttention, TodaysAttention])
+@pytest.mark.parametrize("kind", [SinkAttention, ModernAttention])
 def test_a_sink_is_not_rounded_to_bfloat16(kind):
     """Which takes 8.03 for 8, and so 3 % from the sink."""
-    options = {"use_sinks": True} if kind is TodaysAttention else {}
+    options = {"use_sinks": True} if kind is ModernAttention else {}
     layer, x = kind(1, 4, dtype="mixed_bfloat16", **options), draw(1, 3, 5)
     layer.build(x.shape)
     layer.query_layer.kernel.assign(np.zeros((5, 4)))  # scores of 0

@@ -18,8 +18,8 @@ from d2l_attention import (
     GreedyDecoder,
     GroupedQueryAttention,
     LanguageModel,
+    ModernLanguageModel,
     PagedKVCache,
-    TodaysLanguageModel,
 )
 from every_layer import OWN_PATTERN, SELF_ATTENTION, public_layers
 from every_layer import make as make_layer
@@ -263,7 +263,7 @@ def test_padding_before_a_text_moves_no_logits(name):
 ENDLESS = (
     *("DecayedAttention", "DeltaAttention", "GatedDeltaAttention"),
     *("GatedLinearAttention", "LinearAttention"),
-    *("SinkAttention", "TodaysAttention", "WindowAttention"),
+    *("SinkAttention", "ModernAttention", "WindowAttention"),
 )
 
 
@@ -301,7 +301,7 @@ def test_a_step_without_a_slot_is_no_answer(name):
 @pytest.mark.parametrize("tied", [True, False])
 def test_logits_are_products_in_float32(tied, dtype):
     """In half precision many of a thousand words would have equal ones."""
-    model = TodaysLanguageModel(
+    model = ModernLanguageModel(
         97, 8, 1, 2, 7, tie_embeddings=tied, dtype=dtype
     )
     ids = np.arange(1, 97)[None]

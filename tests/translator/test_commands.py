@@ -13,7 +13,7 @@ from d2l_attention.translator import Translator
 from d2l_attention.translator.commands.evaluate import main as evaluate
 from d2l_attention.translator.commands.train import main as train
 from d2l_attention.translator.commands.translate import main as translate
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 import pytest
 
 

@@ -18,7 +18,7 @@ from d2l_attention.translator.commands.demo import (
     main,
     make_app,
 )
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import Settings
 import psutil
 import pytest

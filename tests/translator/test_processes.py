@@ -11,11 +11,11 @@ import sys
 import time
 
 from d2l_attention.translator import load_translator
+from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.commands.train import main as train
 from d2l_attention.translator.commands.translate import main as translate
-from d2l_attention.translator.corpus import Corpus
 from d2l_attention.translator.settings import add_arguments, settings_of
-from d2l_attention.translator.trainer import Trainer
+from d2l_attention.translator.training_step import Trainer
 from d2l_attention.translator.workers import LEFT, free_ports
 import numpy as np
 import psutil
@@ -185,12 +185,12 @@ BROKEN = """
 import runpy
 import sys
 
-from d2l_attention.translator import loop
+from d2l_attention.translator import training_loop
 
 def broken(*_, **__):
     raise RuntimeError("a fault of this worker's own")
 
-loop.train = broken
+training_loop.train = broken
 sys.argv[1:1] = ["train"]
 runpy.run_module("d2l_attention", run_name="__main__")
 """

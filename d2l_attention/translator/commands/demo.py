@@ -17,7 +17,7 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import at_least
 
 PAGE = Path(__file__).with_name("demo_page")

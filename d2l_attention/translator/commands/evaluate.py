@@ -6,8 +6,8 @@ from pathlib import Path
 import sys
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.datasets.files import named, read_pairs
 from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.parallel_text import named, read_pairs
 from d2l_attention.datasets.tokens import (
     normalize,
     normalize_pairs,
@@ -20,7 +20,7 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.run import Run, translations_csv
+from d2l_attention.translator.run_folder import Run, translations_csv
 from d2l_attention.translator.scores import score
 from d2l_attention.translator.settings import (
     HELP,

@@ -12,7 +12,7 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.run import SUBWORD_FILES, WORD_FILES, Run
+from d2l_attention.translator.run_folder import SUBWORD_FILES, WORD_FILES, Run
 import keras
 
 EPILOG = """\

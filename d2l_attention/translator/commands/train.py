@@ -6,22 +6,22 @@ import os
 import sys
 
 from d2l_attention.datasets import DataError
-from d2l_attention.translator.beginning import (
+from d2l_attention.translator.batches import Corpus
+from d2l_attention.translator.resume import (
     file_options,
-    load_beginning,
+    load_initial_translator,
     run_options,
     warn_of_other_text,
 )
-from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.loop import ToldToLeave, train
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import (
     RunError,
     add_arguments,
     at_least,
     settings_of,
 )
-from d2l_attention.translator.trainer import Trainer
+from d2l_attention.translator.training_loop import ToldToLeave, train
+from d2l_attention.translator.training_step import Trainer
 from d2l_attention.translator.workers import (
     LEFT,
     LOST,
@@ -150,12 +150,12 @@ def _work(settings, identity, run, options, addresses, index):
     try:
         strategy = make_strategy(addresses, index)
         verbose = int(index == 0)
-        beginning = load_beginning(settings, run, verbose)
-        vectorizers = beginning and beginning.vectorizers
+        initial = load_initial_translator(settings, run, verbose)
+        vectorizers = initial and initial.vectorizers
         corpus = Corpus(settings, run, vectorizers, verbose)
         trainer = Trainer(settings, corpus, strategy)
-        if beginning:
-            trainer.begin_with(beginning.model)
+        if initial:
+            trainer.begin_with(initial.model)
         if index == 0:
             run.open(identity)
             run.write_vocabularies(corpus.vectorizers)

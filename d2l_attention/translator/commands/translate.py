@@ -13,7 +13,7 @@ from d2l_attention.translator.commands import (
     find_devices,
     search_options,
 )
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.translator import draw
 
 

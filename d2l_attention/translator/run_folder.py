@@ -26,7 +26,7 @@ from d2l_attention.datasets import (
 )
 from d2l_attention.datasets.tokens import normalize, without_end_marks
 from d2l_attention.datasets.vocabularies import PIECES_PER_TOKEN
-from d2l_attention.translator.corpus import Corpus, read_splits
+from d2l_attention.translator.batches import Corpus, read_splits
 from d2l_attention.translator.scores import score
 from d2l_attention.translator.settings import (
     TEXTS,

@@ -10,7 +10,7 @@ import re
 import tarfile
 import zipfile
 
-from d2l_attention.datasets.files import DataError, read_pairs
+from d2l_attention.datasets.parallel_text import DataError, read_pairs
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"

@@ -11,8 +11,8 @@ import tracemalloc
 import warnings
 import zipfile
 
-from d2l_attention.datasets import files
-from d2l_attention.datasets.files import (
+from d2l_attention.datasets import parallel_text
+from d2l_attention.datasets.parallel_text import (
     DataError,
     download,
     one_or_two,
@@ -256,7 +256,7 @@ def test_memory_is_bounded_whatever_an_archive_holds(tmp_path, monkeypatch):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5_000_000
-    monkeypatch.setattr(files, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(parallel_text, "MAX_BYTES", 1_000_000)
     with pytest.raises(DataError, match="more than 1,000,000 bytes of text"):
         read_pairs(path)
 
@@ -438,7 +438,7 @@ def fetch(tmp_path, monkeypatch):
     """Download "a" into a cache of its own."""
 
     def from_server(downloads):
-        monkeypatch.setattr(files, "DOWNLOADS", downloads)
+        monkeypatch.setattr(parallel_text, "DOWNLOADS", downloads)
         monkeypatch.setattr("pooch.os_cache", lambda _: tmp_path / "cache")
         return download("a")
 

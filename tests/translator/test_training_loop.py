@@ -7,11 +7,12 @@ import re
 import sys
 
 from d2l_attention.datasets import SubwordVectorizer, tokenize
-from d2l_attention.translator import Translator, loop
-from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.run import Run
+from d2l_attention.translator import Translator
+from d2l_attention.translator.batches import Corpus
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import RunError, Settings
-from d2l_attention.translator.trainer import (
+from d2l_attention.translator.training_loop import train
+from d2l_attention.translator.training_step import (
     Trainer,
     _by_length,
     _optimizer,
@@ -291,7 +292,7 @@ def test_an_error_begins_on_a_line_of_its_own(
     monkeypatch.setattr(sys, "stdout", kind())
     # A bar that nobody holds closes itself; the command still holds the error.
     with pytest.raises(RunError, match="loss=nan") as raised:
-        loop.train(
+        train(
             trainer,
             Run(tmp_path),
             chief=True,
@@ -310,7 +311,7 @@ def test_a_warm_up_that_is_longer_than_the_training_is_told(
 ):
     trainer = make(corpus, warmup_steps=1000)
     trainer.step = lambda *_: 1.0
-    loop.train(
+    train(
         trainer,
         Run(tmp_path),
         chief=True,
@@ -343,9 +344,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
     trainer.step = step
     message = "step 6.*Received: loss=nan.*lower --learning-rate"
     with pytest.raises(RunError, match=message) as raised:
-        loop.train(
-            trainer, run, chief=True, checkpoint_every=every, log_every=1
-        )
+        train(trainer, run, chief=True, checkpoint_every=every, log_every=1)
     if every > 5:
         assert run.load_checkpoint() is None
         assert "no checkpoint" in str(raised.value)
@@ -372,13 +371,13 @@ def test_weights_that_are_no_numbers_are_not_saved(corpus, tmp_path):
 
     trainer.step = step
     with pytest.raises(RunError, match="after step 6.*of step 3 is kept"):
-        loop.train(trainer, run, chief=True, checkpoint_every=3, log_every=1)
+        train(trainer, run, chief=True, checkpoint_every=3, log_every=1)
     assert run.load_checkpoint()[1]["step"] == 3
 
 
 def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
     run, trainer = Run(tmp_path), make(corpus)
-    told = loop.train(trainer, run, chief=True, checkpoint_every=4, log_every=3)
+    told = train(trainer, run, chief=True, checkpoint_every=4, log_every=3)
     last = 2 * corpus.steps_per_epoch
     _, position = run.load_checkpoint()
     assert position["step"] == last
@@ -395,7 +394,7 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
     (tmp_path / "history.csv").unlink()
     capsys.readouterr()
     options = {"chief": True, "checkpoint_every": 4, "log_every": 3}
-    again = loop.train(make(corpus), run, **options)
+    again = train(make(corpus), run, **options)
     assert f"is finished: it has {last} steps" in capsys.readouterr().out
     assert again == history
     assert (tmp_path / "history.csv").read_text() == text
@@ -410,8 +409,8 @@ def test_the_history_has_a_row_for_so_many_steps(corpus, tmp_path, capsys):
 
     killed.step = step
     with pytest.raises(StopIteration):
-        loop.train(killed, run, **options)
-    again = loop.train(make(corpus), Run(run.path), **options)
+        train(killed, run, **options)
+    again = train(make(corpus), Run(run.path), **options)
     assert [row[:5] for row in again] == [row[:5] for row in told]
 
 
@@ -424,7 +423,7 @@ def test_after_an_epoch_it_shows_its_curves_and_translations(
     for samples in (0, 2):
         trainer, run = make(corpus), Run(tmp_path / f"{samples}")
         run.path.mkdir()
-        history = loop.train(trainer, run, **arguments, samples=samples)
+        history = train(trainer, run, **arguments, samples=samples)
         losses.append([row[:5] for row in history])
         learned[samples] = trainer
         shown = capsys.readouterr().out
@@ -451,7 +450,7 @@ def test_the_loss_of_an_epoch_is_that_of_all_its_steps(
     losses = iter(range(2 * per_epoch))
     trainer.step = lambda *_: float(next(losses))
     assert per_epoch > 4
-    loop.train(
+    train(
         trainer,
         Run(tmp_path),
         chief=True,
@@ -472,7 +471,7 @@ def test_the_history_tells_the_learning_rate(corpus, tmp_path):
         return 1.0
 
     trainer.step = step
-    history = loop.train(
+    history = train(
         trainer,
         Run(tmp_path),
         chief=True,
@@ -506,7 +505,7 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
 
     trainer.step = step
     arguments = {"chief": True, "checkpoint_every": 10**6, "log_every": 5}
-    history = loop.train(trainer, run, **arguments)
+    history = train(trainer, run, **arguments)
     per_epoch = corpus.steps_per_epoch
     assert history[-1][:2] == [4, 4 * per_epoch] and len(after) == 4 * per_epoch
     weights, where = run.final_parameters(trainer.settings)
@@ -523,7 +522,7 @@ def test_a_run_out_of_patience_stops_and_ends_with_its_choice(
     assert files == [f"epoch_000{i}" for i in (2, 3, 4)]
     again = make(corpus, **options)
     again.step = None  # is not called
-    assert loop.train(again, run, **arguments) == history
+    assert train(again, run, **arguments) == history
     (tmp_path / f"epoch_000{epochs[0]}").unlink()
     with pytest.raises(RunError, match=f"epoch_000{epochs[0]}.* missing"):
         run.final_parameters(trainer.settings)

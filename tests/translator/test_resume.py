@@ -6,11 +6,14 @@ import re
 import shutil
 
 from d2l_attention.translator import load_translator
-from d2l_attention.translator.beginning import file_options, load_beginning
+from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.commands.evaluate import main as evaluate
 from d2l_attention.translator.commands.train import main as train
-from d2l_attention.translator.corpus import Corpus
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.resume import (
+    file_options,
+    load_initial_translator,
+)
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import RunError, Settings
 import numpy as np
 import pytest
@@ -99,7 +102,7 @@ def test_a_run_that_has_not_finished_will_do(finished, tmp_path, capsys):
     (first / "model.keras").unlink()
     settings = Settings(**{**without_checksums(first), "resume_from": first})
     folder = Run(tmp_path / "more")
-    found = load_beginning(settings, folder, verbose=1)
+    found = load_initial_translator(settings, folder, verbose=1)
     assert "the checkpoint of step 44" in capsys.readouterr().out
     for a, b in zip(
         found.model.trainable_variables, weights_of(finished), strict=True

@@ -1,7 +1,7 @@
 """What a corpus becomes, by the settings of a run, and what it says then."""
 
 from d2l_attention.datasets import DataError
-from d2l_attention.translator.corpus import Corpus
+from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.settings import RunError, Settings
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_split_without_a_short_pair_is_refused(which, corpus_of, monkeypatch):
     def tokenize(text, vectorizer):
         return ["x"] * (33 if text in long else 32)
 
-    monkeypatch.setattr("d2l_attention.translator.corpus.tokenize", tokenize)
+    monkeypatch.setattr("d2l_attention.translator.batches.tokenize", tokenize)
     name = {"train": "train on", "validation": "validate"}.get(which, which)
     with pytest.raises(
         RunError, match=f"No pair to {name} .* 32 pieces.*--max"

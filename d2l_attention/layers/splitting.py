@@ -1,4 +1,4 @@
-"""Cutting a sequence into pieces, and joining them again."""
+"""Splitting a sequence into chunks, and joining them again."""
 
 from keras import ops
 

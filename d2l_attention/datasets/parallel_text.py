@@ -1,4 +1,4 @@
-"""Files of others: parallel text, plain, gzipped or zipped, or downloaded.
+"""Parallel text in files of others: plain, gzipped, zipped or downloaded.
 
 A file that cannot be used raises a `DataError`.
 """

@@ -5,7 +5,7 @@ import warnings
 import zipfile
 
 from d2l_attention.datasets import SubwordVectorizer, ids_to_text
-from d2l_attention.datasets.files import DataError, read_pairs
+from d2l_attention.datasets.parallel_text import DataError, read_pairs
 from d2l_attention.heatmaps import read_pharaoh
 import pytest
 

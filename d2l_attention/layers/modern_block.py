@@ -273,7 +273,7 @@ class SwiGLU(keras.Layer):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class TodaysAttention(WindowAttention):
+class ModernAttention(WindowAttention):
     """Causal attention as language models of 2026 have it.
 
         q_h = R_t(rms(x_t W_q,h)),  k_g = R_s(rms(x_s W_k,g))
@@ -303,8 +303,8 @@ class TodaysAttention(WindowAttention):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import TodaysAttention
-        >>> layer, x = TodaysAttention(1, key_dim=4), np.eye(3, 8)[None]
+        >>> from d2l_attention import ModernAttention
+        >>> layer, x = ModernAttention(1, key_dim=4), np.eye(3, 8)[None]
         >>> small, large = layer(x), layer(1000 * x)  # scores are the same
         >>> bool(np.allclose(1000 * np.array(small), large, rtol=0.01))
         True
@@ -414,13 +414,13 @@ class AddRMSNorm(AddNorm):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class TodaysBlock(CausalSelfAttention):
+class ModernBlock(CausalSelfAttention):
     """A causal block as language models of 2026 stack it.
 
         y = x + attention(rms(x))
         output = y + SwiGLU(rms(y))
 
-    The attention is a `TodaysAttention`. There are no biases. Nothing
+    The attention is a `ModernAttention`. There are no biases. Nothing
     normalizes the sum, so a model needs a norm after its last block.
 
     Args:
@@ -428,7 +428,7 @@ class TodaysBlock(CausalSelfAttention):
         ffn_dim: Positive int, width of the `SwiGLU`.
         num_kv_heads: Positive int, G; divides `num_heads`. None = `num_heads`.
         key_dim: Positive int, K; None = `dim` / `num_heads`.
-        frequencies, window, use_sinks, use_gate: As in `TodaysAttention`.
+        frequencies, window, use_sinks, use_gate: As in `ModernAttention`.
         soft_cap: As there.
         dropout: Float in [0, 1), rate of dropout on weights and residuals.
         epsilon: Float, added to the mean squares.
@@ -438,8 +438,8 @@ class TodaysBlock(CausalSelfAttention):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import TodaysBlock
-        >>> block, x = TodaysBlock(8, 2, ffn_dim=16), np.ones((1, 3, 8))
+        >>> from d2l_attention import ModernBlock
+        >>> block, x = ModernBlock(8, 2, ffn_dim=16), np.ones((1, 3, 8))
         >>> _ = block(x)  # builds it
         >>> for layer in (block.self_attention, block.ffn):
         ...     kernel = layer.output_layer.kernel
@@ -493,7 +493,7 @@ class TodaysBlock(CausalSelfAttention):
         self.add_sublayers()
 
     def make_attention(self, name):
-        return TodaysAttention(
+        return ModernAttention(
             self.num_heads,
             self.key_dim or self.dim // self.num_heads,
             **self.attention_options,

@@ -1,4 +1,4 @@
-"""The block of today: what each change computes, and where it is the old."""
+"""The modern block: what each change computes, and where it is the old."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ from contract import (
 )
 from d2l_attention import (
     BlockLanguageModel,
+    ModernAttention,
+    ModernBlock,
+    ModernLanguageModel,
     RotaryAttention,
     SinkAttention,
     SwiGLU,
-    TodaysAttention,
-    TodaysBlock,
-    TodaysLanguageModel,
     WindowAttention,
     attend_over_depth,
     causal_mask,
@@ -54,7 +54,7 @@ def test_contract(kind, monkeypatch):
     # Always causal: a row may see no key, or sum to less than 1.
     monkeypatch.setattr(contract, "_check_weights", lambda *_: None)
     check_layer(
-        lambda **k: TodaysAttention(**SIZES, **KINDS[kind], **k),
+        lambda **k: ModernAttention(**SIZES, **KINDS[kind], **k),
         attention_inputs(),
         num_heads=6,
         output_dim=11,
@@ -103,7 +103,7 @@ def randomized(layer, shape):
 @pytest.mark.every_backend
 def test_all_parts_together_as_their_formulas_say():
     x = draw(2, 11, 5)
-    layer = randomized(TodaysAttention(**SIZES, **KINDS["all"]), x.shape)
+    layer = randomized(ModernAttention(**SIZES, **KINDS["all"]), x.shape)
     expected = one_by_one(layer, x.astype("float64"))
     scale = np.abs(expected).max()
     assert_close(to_numpy(layer(x)) / scale, expected / scale, 1e-5)
@@ -120,7 +120,7 @@ def test_with_unit_norms_it_is_the_attention_it_derives_from():
         ({"use_sinks": True}, SinkAttention(6, 4, num_kv_heads=3)),
         ({"soft_cap": 1e4}, RotaryAttention(6, 4, num_kv_heads=3)),
     ):
-        layer = TodaysAttention(6, 4, num_kv_heads=3, **options)
+        layer = ModernAttention(6, 4, num_kv_heads=3, **options)
         layer.build(x.shape)
         parent.build(x.shape)
         parent.output_layer.set_weights(layer.output_layer.get_weights())
@@ -141,7 +141,7 @@ def test_the_largest_weight_that_qk_norm_allows():
         n = 1024
         bound = 1 / (1 + (n - 1) * np.exp(-2 * k**0.5))
         assert abs(bound - expected) < 5e-5
-        layer = TodaysAttention(1, k, frequencies=[])
+        layer = ModernAttention(1, k, frequencies=[])
         x = np.full((1, n, k), -7.0, "float32")
         x[0, -1] = 7
         layer.build(x.shape)
@@ -164,7 +164,7 @@ def test_norm_and_rotation_commute_for_one_gain_and_not_for_many():
 @pytest.mark.parametrize("window", on_every_backend({"all": None, "3": 3}, "3"))
 def test_decoding_equals_the_whole_pass(window):
     """Whole model, prompts of two lengths, beyond the ring of a window."""
-    model = TodaysLanguageModel(
+    model = ModernLanguageModel(
         13, 12, 2, 6, 17, num_kv_heads=3, use_gate=True, use_sinks=True,
         window=window, soft_cap=2.0, tie_embeddings=True, max_length=11,
     )  # fmt: skip
@@ -180,7 +180,7 @@ def test_decoding_equals_the_whole_pass(window):
 
 def test_a_model_trains_and_comes_back_from_a_file(tmp_path):
     keras.utils.set_random_seed(0)
-    model = TodaysLanguageModel(13, 8, 1, 2, 17, use_gate=True, soft_cap=9.0)
+    model = ModernLanguageModel(13, 8, 1, 2, 17, use_gate=True, soft_cap=9.0)
     ids = np.tile(np.array([[3, 5, 7, 9]]), (4, 3))
     loss = keras.losses.SparseCategoricalCrossentropy(True)
     model.compile(keras.optimizers.Adam(0.05), loss, jit_compile=False)
@@ -198,7 +198,7 @@ def test_a_model_trains_and_comes_back_from_a_file(tmp_path):
 def test_embeddings_begin_as_large_as_what_is_made_of_them():
     """1, as after a norm; 1/√D where they make the logits, too."""
     for tied, size in ((False, 1), (True, 1 / 8)):
-        model = TodaysLanguageModel(500, 64, 1, 2, 17, tie_embeddings=tied)
+        model = ModernLanguageModel(500, 64, 1, 2, 17, tie_embeddings=tied)
         model.build((None, None))
         found = to_numpy(model.embedding.embeddings).std()
         assert abs(found / size - 1) < 0.02
@@ -216,7 +216,7 @@ def test_rms_norm_is_layer_norm_of_centred_inputs():
 
 def test_a_block_is_its_equation_and_with_zero_branches_the_identity():
     x = draw(2, 7, 12)
-    block = TodaysBlock(12, 3, 17, use_gate=True)
+    block = ModernBlock(12, 3, 17, use_gate=True)
     found = block(x)
     attention, ffn = block.self_attention, block.ffn
     y = x + to_numpy(attention(block.self_attention_norm.norm(x)))
@@ -225,11 +225,11 @@ def test_a_block_is_its_equation_and_with_zero_branches_the_identity():
         kernel = layer.output_layer.kernel
         kernel.assign(ops.zeros_like(kernel))
     assert_close(block(x), x, 0)
-    model = TodaysLanguageModel(7, 12, 1, 3, 17)
+    model = ModernLanguageModel(7, 12, 1, 3, 17)
     model.build((None, None))
     kernel = to_numpy(model.output_layer.kernel)
     assert_close(model.logits(x), rms(x, 1) @ kernel, 1e-5)
-    given = BlockLanguageModel(7, 12, [TodaysBlock(12, 3, 17)])
+    given = BlockLanguageModel(7, 12, [ModernBlock(12, 3, 17)])
     assert given(np.array([[1, 2, 3]])).shape == (1, 3, 7)
 
 
@@ -346,7 +346,7 @@ def test_the_gate_is_that_of_keras():
     kept = {v.path.split("/", 1)[1]: v for v in theirs.weights}
     for weight in plain.weights:
         weight.assign(kept[weight.path.split("/", 1)[1]])
-    layer = TodaysAttention(3, 4, use_gate=True)
+    layer = ModernAttention(3, 4, use_gate=True)
     layer.build(x.shape)
     for name, dense in (
         ("query", layer.query_layer),
@@ -375,10 +375,10 @@ def test_the_gate_is_that_of_keras():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TodaysAttention(2, 4, soft_cap=0.0), "soft_cap.*0.0"),
-        (lambda: TodaysAttention(2, 4, window=0), "window"),
-        (lambda: TodaysBlock(8, 3, 16), "num_heads=3, dim=8"),
-        (lambda: TodaysBlock(8, 2, 16, num_kv_heads=3), "num_kv_heads=3"),
+        (lambda: ModernAttention(2, 4, soft_cap=0.0), "soft_cap.*0.0"),
+        (lambda: ModernAttention(2, 4, window=0), "window"),
+        (lambda: ModernBlock(8, 3, 16), "num_heads=3, dim=8"),
+        (lambda: ModernBlock(8, 2, 16, num_kv_heads=3), "num_kv_heads=3"),
         (lambda: soft_cap([1.0], -1), "positive"),
         (lambda: sparsemax([[1.0]], [[1]]), "boolean"),
         (lambda: SwiGLU(0), "ffn_dim"),

@@ -10,7 +10,7 @@ are about as long: they have little padding.
 """
 
 from d2l_attention._quiet import hold_stderr
-from d2l_attention.translator.run import by_name
+from d2l_attention.translator.run_folder import by_name
 from d2l_attention.translator.settings import RunError
 import keras
 import numpy as np

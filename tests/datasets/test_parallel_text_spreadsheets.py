@@ -3,7 +3,7 @@
 import re
 import warnings
 
-from d2l_attention.datasets.files import DataError, read_pairs
+from d2l_attention.datasets.parallel_text import DataError, read_pairs
 import pytest
 
 PAIRS = [

@@ -1,4 +1,4 @@
-"""What a run begins with: settings of a file, and the model of another run."""
+"""What a run resumes from: a file of settings, or the model of another run."""
 
 import argparse
 import dataclasses
@@ -7,7 +7,7 @@ from pathlib import Path
 import sys
 import tomllib
 
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import (
     TEXTS,
     RunError,
@@ -105,7 +105,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run_options(run, resume_from):
-    """The settings of the run to begin with, as options of `train`.
+    """The settings of the run to resume from, as options of `train`.
 
     Once the new run has settings of its own, it goes on with these, so the
     first one may be gone.
@@ -121,12 +121,12 @@ def run_options(run, resume_from):
     return _options({**vars(_settings(source)), "resume_from": None})
 
 
-def load_beginning(settings, run, verbose=0):
-    """The translator to begin with; None if the run has a checkpoint."""
+def load_initial_translator(settings, run, verbose=0):
+    """The translator to resume from; None if the run has a checkpoint."""
     if settings.resume_from is None or (run.path / "checkpoint").exists():
         return None
-    beginning = Run(settings.resume_from)
-    there = _settings(beginning)
+    source = Run(settings.resume_from)
+    there = _settings(source)
     differ = [
         f"{name}={getattr(settings, name)} here, {getattr(there, name)} there"
         for name in OF_THE_MODEL
@@ -138,7 +138,7 @@ def load_beginning(settings, run, verbose=0):
             f"are its own: {'; '.join(differ)}."
         )
     try:
-        translator, what = beginning.load()
+        translator, what = source.load()
     except ValueError as error:
         raise RunError(str(error)) from error
     if verbose:

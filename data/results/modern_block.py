@@ -1,6 +1,6 @@
 """Change chapter 15's model into today's, one change at a time, and train.
 
-    python data/results/todays_block.py > data/results/DATE_todays_block.csv
+    python data/results/modern_block.py > data/results/DATE_modern_block.csv
 
 The task is chapter 15's: 32 tokens that repeat with a period from 4 to 16, to
 be continued. The first model is chapter 15's, and each change keeps those
@@ -32,14 +32,14 @@ import time
 
 from d2l_attention import (
     LanguageModel,
+    ModernAttention,
+    ModernBlock,
+    ModernLanguageModel,
     MultiHeadAttention,
     PositionalEncoding,
     PositionWiseFFN,
     RotaryAttention,
     SwiGLU,
-    TodaysAttention,
-    TodaysBlock,
-    TodaysLanguageModel,
 )
 import keras
 import numpy as np
@@ -60,7 +60,7 @@ CHANGES = [
 ]
 
 
-class Block(TodaysBlock):
+class Block(ModernBlock):
     """A block with the changes up to `level`, an index into `CHANGES`."""
 
     level = len(CHANGES) - 1
@@ -72,7 +72,7 @@ class Block(TodaysBlock):
         if self.level < CHANGES.index("QK-norm"):
             return RotaryAttention(**sizes)
         grouped = self.level >= CHANGES.index("grouped heads")
-        return TodaysAttention(
+        return ModernAttention(
             num_kv_heads=2 if grouped else HEADS,
             use_gate=self.level >= CHANGES.index("output gate"),
             **sizes,
@@ -83,7 +83,7 @@ class Block(TodaysBlock):
         return (SwiGLU if is_gated else PositionWiseFFN)(self.ffn_dim)
 
 
-class Model(TodaysLanguageModel):
+class Model(ModernLanguageModel):
     """A model of such blocks."""
 
     def __init__(self, level, ffn_dim):

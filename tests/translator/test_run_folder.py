@@ -4,7 +4,7 @@ import errno
 import os
 from types import SimpleNamespace
 
-from d2l_attention.translator.run import Run
+from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import RunError, Settings
 import numpy as np
 import pytest
@@ -76,7 +76,9 @@ def test_results_are_of_the_test_pairs_in_their_order(run, monkeypatch):
         "score": lambda *_: (translations, {"sentences": 3}),
         "draw": lambda _, *what: drawn.append(what),
     }.items():
-        monkeypatch.setattr(f"d2l_attention.translator.run.{name}", stand_in)
+        monkeypatch.setattr(
+            f"d2l_attention.translator.run_folder.{name}", stand_in
+        )
     monkeypatch.setattr(run, "final_parameters", lambda _: ({}, "epoch 5"))
     corpus = SimpleNamespace(
         vectorizers=None, pairs=SimpleNamespace(test=pairs)
