@@ -80,7 +80,6 @@ nb_code_prompt_show = "Code"  # of a folded cell that has no name of its own
 nb_code_prompt_hide = "Code"
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
-autodoc_class_signature = "separated"  # Keras's `__new__` hides that of ours
 autodoc_member_order = "bysource"
 autosummary_generate = False
 default_role = "code"

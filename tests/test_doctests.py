@@ -75,8 +75,11 @@ def test_every_argument_of_a_constructor_has_an_entry(name):
     found = PUBLIC[name]
     if "__init__" not in vars(found) and issubclass(found, Exception):
         return  # no constructor of its own
-    _, *parameters = inspect.signature(found.__init__).parameters.values()
+    parameters = inspect.signature(found).parameters.values()
     arguments = [x.name for x in parameters if x.kind is not x.VAR_KEYWORD]
     lines = section(inspect.getdoc(found), "Args").splitlines()
     entries = [entry[1] for entry in map(ENTRY.match, lines) if entry]
-    assert ", ".join(entries).split(", ") == (arguments or [""])
+    named = ", ".join(entries).split(", ")
+    assert sorted(named) == sorted(arguments or [""])
+    sizes = [x.name for x in parameters if x.default is x.empty][:-1]
+    assert named[: len(sizes)] == sizes

@@ -318,8 +318,7 @@ def constructor(name):
     """A public class, sizes by position and by name, and its other names."""
     cls = getattr(d2l_attention, name)
     sizes, named = MODELS.get(name, ()), ARGUMENTS.get(name, {})
-    arguments = [*inspect.signature(cls.__init__).parameters.values()]
-    arguments = arguments[1 + len(sizes) :]
+    arguments = [*inspect.signature(cls).parameters.values()][len(sizes) :]
     options = [
         x.name
         for x in arguments
@@ -330,7 +329,7 @@ def constructor(name):
 
 def other_values(cls, names):
     """For each name a value that is not the constructor's default."""
-    defaults = inspect.signature(cls.__init__).parameters
+    defaults = inspect.signature(cls).parameters
     values = {}
     for name in names:
         default = defaults[name].default
@@ -601,12 +600,11 @@ SIZES = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_stands_behind_the_sizes_is_given_by_name(name):
-    signature = inspect.signature(public_layers()[name].__init__)
-    first, *arguments = signature.parameters.values()
+    signature = inspect.signature(public_layers()[name])
+    arguments = [*signature.parameters.values()]
     positional = [
         x.name for x in arguments if x.kind is x.POSITIONAL_OR_KEYWORD
     ]
-    assert first.name == "self"
     assert {*positional} <= {
         *("num_heads", "num_kv_heads", "key_dim", "units", "max_length"),
         *("rank", "window", "page_size", "chunk_size", "num_buckets"),
@@ -634,7 +632,8 @@ def test_what_stands_behind_the_sizes_is_given_by_name(name):
 def test_help_shows_a_signature_and_sends_nobody_to_a_private_class(name):
     """That each argument has its entry is asked in `test_doctests`."""
     found = getattr(d2l_attention, name)
-    assert "args" not in inspect.signature(found.__init__).parameters
+    parameters = {*inspect.signature(found).parameters}
+    assert not parameters & {"args", "options"}
     assert "see `_" not in inspect.getdoc(found)
 
 

@@ -7,12 +7,13 @@ equation of a layer is its `attend`.
 import inspect
 
 from d2l_attention._checks import check_masks, check_tensor, differ
+from d2l_attention._config import Configurable
 from d2l_attention.layers.masking import merge_masks, token_mask
 import keras
 from keras import ops
 
 
-class QueryLayer(keras.Layer):
+class QueryLayer(Configurable, keras.Layer):
     """A layer that attends: it checks its call, and says what to write instead.
 
     Keras binds the arguments before `call`, and its message for those that do

@@ -5,6 +5,7 @@ the documents (post-norm), or x + f(norm(x)) with `normalize_first` (pre-norm).
 """
 
 from d2l_attention._checks import check_positive, check_rate, differ
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import (
     QueryLayer,
     check_shapes,
@@ -19,7 +20,7 @@ from keras import ops
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class PositionWiseFFN(keras.Layer):
+class PositionWiseFFN(Configurable, keras.Layer):
     """The same two dense layers at every position.
 
         FFN(x) = W₂ activation(W₁ x + b₁) + b₂
@@ -76,17 +77,9 @@ class PositionWiseFFN(keras.Layer):
     def compute_output_shape(self, x_shape):
         return (*x_shape[:-1], self.output_dim or x_shape[-1])
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "ffn_dim": self.ffn_dim,
-            "output_dim": self.output_dim,
-            "activation": keras.activations.serialize(self.activation),
-        }
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class AddNorm(keras.Layer):
+class AddNorm(Configurable, keras.Layer):
     """A residual connection, then layer normalization.
 
         norm(x + dropout(y))
@@ -131,10 +124,6 @@ class AddNorm(keras.Layer):
     def compute_output_shape(self, x_shape, y_shape=None):
         _check_same_shape(x_shape, x_shape if y_shape is None else y_shape)
         return tuple(x_shape)
-
-    def get_config(self):
-        config = {"dropout": self.dropout, "epsilon": self.epsilon}
-        return {**super().get_config(), **config}
 
 
 def _check_same_shape(x, y):
@@ -248,17 +237,6 @@ class ResidualBlock(QueryLayer):
     def compute_output_shape(self, query_shape, key_shape=None):
         return tuple(query_shape)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "dim": self.dim,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
-            "activation": keras.activations.serialize(self.activation),
-            "normalize_first": self.normalize_first,
-            "epsilon": self.epsilon,
-        }
-
 
 class SelfAttentionBlock(ResidualBlock):
     """Self-attention, then the position-wise net: no other source."""
@@ -307,22 +285,10 @@ class TransformerBlock(ResidualBlock):
         ffn_dim,
         *,
         num_kv_heads=None,
-        dropout=0.0,
-        activation="relu",
         use_bias=False,
-        normalize_first=False,
-        epsilon=1e-5,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            dim,
-            ffn_dim,
-            dropout=dropout,
-            activation=activation,
-            normalize_first=normalize_first,
-            epsilon=epsilon,
-            **kwargs,
-        )
+        super().__init__(dim, ffn_dim, **options)
         self.num_heads = check_positive("num_heads", num_heads)
         if dim % num_heads:
             raise ValueError(
@@ -347,14 +313,6 @@ class TransformerBlock(ResidualBlock):
             name=name,
             **sharing,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "num_kv_heads": self.num_kv_heads,
-            "use_bias": self.use_bias,
-        }
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -654,27 +612,8 @@ class AttentionBlock(CausalSelfAttention):
         True
     """
 
-    def __init__(
-        self,
-        attention,
-        dim,
-        ffn_dim,
-        *,
-        dropout=0.0,
-        activation="relu",
-        normalize_first=False,
-        epsilon=1e-5,
-        **kwargs,
-    ):
-        super().__init__(
-            dim,
-            ffn_dim,
-            dropout=dropout,
-            activation=activation,
-            normalize_first=normalize_first,
-            epsilon=epsilon,
-            **kwargs,
-        )
+    def __init__(self, attention, dim, ffn_dim, **options):
+        super().__init__(dim, ffn_dim, **options)
         if not hasattr(attention, "make_cache"):
             raise ValueError(
                 "`attention` must be an attention layer with heads and a "
@@ -684,15 +623,12 @@ class AttentionBlock(CausalSelfAttention):
         self.num_heads = attention.num_heads
         self.add_sublayers()
 
+    @property
+    def attention(self):
+        """Another layer of the pattern, without parameters."""
+        return keras.saving.deserialize_keras_object(self.pattern)
+
     def make_attention(self, name):
-        attention = keras.saving.deserialize_keras_object(self.pattern)
+        attention = self.attention
         config = {"name": name, "dtype": self.dtype_policy}
         return type(attention).from_config(attention.get_config() | config)
-
-    def get_config(self):
-        return {**super().get_config(), "attention": self.pattern}
-
-    @classmethod
-    def from_config(cls, config):
-        attention = keras.saving.deserialize_keras_object(config["attention"])
-        return cls(**{**config, "attention": attention})

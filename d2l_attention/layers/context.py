@@ -1,6 +1,7 @@
 """Attention whose queries and keys are mixed with their context."""
 
 from d2l_attention._checks import differ
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import (
     check_shapes,
     output_spec,
@@ -97,7 +98,7 @@ def segment_context(x, segments, key_mask=None, use_causal_mask=False):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class ContextGate(keras.Layer):
+class ContextGate(Configurable, keras.Layer):
     """A mix of each token's heads with its context, by a learned gate.
 
         λ = σ(x·v + (c U)·w)

@@ -129,36 +129,9 @@ class IndexedAttention(RotaryAttention):
     """
 
     def __init__(
-        self,
-        num_heads,
-        key_dim,
-        top,
-        *,
-        index_heads,
-        index_dim,
-        num_kv_heads=None,
-        frequencies=None,
-        interleaved=False,
-        magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        self, num_heads, key_dim, top, *, index_heads, index_dim, **options
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            num_kv_heads=num_kv_heads,
-            frequencies=frequencies,
-            interleaved=interleaved,
-            magnitude=magnitude,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.top = check_positive("top", top)
         self.index_heads = check_positive("index_heads", index_heads)
         self.index_dim = check_positive("index_dim", index_dim)
@@ -255,11 +228,3 @@ class IndexedAttention(RotaryAttention):
                 queries, (key, index_key), value, query_positions=positions
             )
         return refuse_beyond(output, positions, num_slots), cache
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "top": self.top,
-            "index_heads": self.index_heads,
-            "index_dim": self.index_dim,
-        }

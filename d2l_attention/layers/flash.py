@@ -185,25 +185,8 @@ class FlashAttention(HeadProjections, AttentionLayer):
         "both."
     )
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        *,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        block_size=None,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, *, block_size=None, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.block_size = check_positive("block_size", block_size, None)
 
     def attend(
@@ -225,9 +208,6 @@ class FlashAttention(HeadProjections, AttentionLayer):
             block_size=self.block_size,
         )
         return self.join_heads(heads), None
-
-    def get_config(self):
-        return {**super().get_config(), "block_size": self.block_size}
 
 
 def _with_gradient(forward, backward, *arrays):

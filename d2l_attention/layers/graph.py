@@ -1,6 +1,7 @@
 """Attention of nodes to the nodes from which an edge leads to them."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import output_spec
 from d2l_attention.layers.masking import check_mask, masked_softmax
 import keras
@@ -72,7 +73,7 @@ def with_self_loops(edges, num_nodes):
     return ops.concatenate([edges, loops], axis=0), counts
 
 
-class GraphAttention(keras.Layer):
+class GraphAttention(Configurable, keras.Layer):
     """Several heads of attention between neighbours in a graph.
 
         weights[t, s] = softmax over the neighbours s of score(t, s)
@@ -182,15 +183,6 @@ class GraphAttention(keras.Layer):
             weights_shape,
             return_attention_scores,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "self_loops": self.self_loops,
-            "concat": self.concat,
-        }
 
 
 def _check_inputs(x, adjacency, edges):

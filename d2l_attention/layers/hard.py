@@ -4,6 +4,7 @@ A sampled place has no gradient; REINFORCE gives its distribution one.
 """
 
 from d2l_attention._checks import check_rate
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import drop
 from d2l_attention.layers.graph_loops import place_of_highest
 from d2l_attention.layers.masking import (
@@ -136,7 +137,7 @@ def reinforce_loss(
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class MovingBaseline(keras.Layer):
+class MovingBaseline(Configurable, keras.Layer):
     """A moving mean of the rewards of all earlier batches.
 
         b_k = decay · b_{k−1} + (1 − decay) · mean reward
@@ -181,9 +182,6 @@ class MovingBaseline(keras.Layer):
     def compute_output_shape(self, reward_shape):
         return ()
 
-    def get_config(self):
-        return {**super().get_config(), "decay": self.decay}
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class HardAttention(DotProductAttention):
@@ -215,8 +213,8 @@ class HardAttention(DotProductAttention):
         [[[5.0]]]
     """
 
-    def __init__(self, *, scale=None, dropout=0.0, seed=None, **kwargs):
-        super().__init__(scale=scale, dropout=dropout, **kwargs)
+    def __init__(self, *, seed=None, **options):
+        super().__init__(**options)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
@@ -251,6 +249,3 @@ class HardAttention(DotProductAttention):
         dropped = drop(self.dropout_layer, weights, training)
         factor = ops.sum(dropped, axis=-1, keepdims=True)  # 0 = reads nothing
         return read * ops.cast(factor, read.dtype), weights
-
-    def get_config(self):
-        return {**super().get_config(), "seed": self.seed}

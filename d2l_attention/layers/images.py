@@ -5,6 +5,7 @@ queries read any number of tokens. Two encoders learn from pairs alone.
 """
 
 from d2l_attention._checks import check_positive, check_rate, differ
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import drop, output_spec, wide
 from d2l_attention.layers.masking import merge_masks
 from d2l_attention.layers.multi_head import (
@@ -83,7 +84,7 @@ def check_grid(shape, size):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class PatchEmbedding(keras.Layer):
+class PatchEmbedding(Configurable, keras.Layer):
     """A token for each patch of a picture.
 
         token n = W (pixels of patch n) + b
@@ -136,13 +137,6 @@ class PatchEmbedding(keras.Layer):
         known = rows is not None and columns is not None
         return x_shape[0], rows * columns if known else None, self.dim
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "patch_size": self.patch_size,
-            "dim": self.dim,
-        }
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class LearnedQueryAttention(HeadProjections):
@@ -187,25 +181,9 @@ class LearnedQueryAttention(HeadProjections):
     """
 
     def __init__(
-        self,
-        num_queries,
-        num_heads,
-        key_dim,
-        *,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        self, num_queries, num_heads, key_dim, *, dropout=0.0, **options
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.num_queries = check_positive("num_queries", num_queries)
         self.dropout = check_rate("dropout", dropout)
         self.dropout_layer = keras.layers.Dropout(
@@ -262,13 +240,6 @@ class LearnedQueryAttention(HeadProjections):
             (batch, self.num_heads, self.num_queries, size),
             return_attention_scores,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_queries": self.num_queries,
-            "dropout": self.dropout,
-        }
 
 
 def unit(x):

@@ -178,24 +178,12 @@ class LatentAttention(MultiHeadAttention):
         latent_dim,
         rotary_dim,
         *,
-        value_dim=None,
-        output_dim=None,
         frequencies=None,
         interleaved=True,
         magnitude=1.0,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.num_kv_heads = 1  # of the cache
         self.latent_dim = check_positive("latent_dim", latent_dim)
         self.rotary_dim = 0
@@ -331,13 +319,3 @@ class LatentAttention(MultiHeadAttention):
         tokens = x.shape[1]
         absorb = tokens is None or tokens * (2 * r - k - v) <= r * (k + v)
         return attend_with_cache(self, x, positions, cache, absorb=absorb)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "latent_dim": self.latent_dim,
-            "rotary_dim": self.rotary_dim,
-            "frequencies": self.frequencies,
-            "interleaved": self.interleaved,
-            "magnitude": self.magnitude,
-        }

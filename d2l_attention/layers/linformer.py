@@ -95,26 +95,8 @@ class LinformerAttention(HeadProjections, AttentionLayer):
         "approximates."
     )
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        max_length,
-        rank,
-        *,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, max_length, rank, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.max_length = check_positive("max_length", max_length)
         self.rank = check_positive("rank", rank)
 
@@ -163,7 +145,3 @@ class LinformerAttention(HeadProjections, AttentionLayer):
             key_mask=key_mask_of(mask),
         )
         return self.join_heads(heads), None
-
-    def get_config(self):
-        config = {"max_length": self.max_length, "rank": self.rank}
-        return {**super().get_config(), **config}

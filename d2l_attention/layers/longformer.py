@@ -196,25 +196,8 @@ class LongformerAttention(SelfAttentionByPattern):
         "longformer_mask of d2l_attention.layers.longformer."
     )
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        window,
-        *,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, window, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.window = check_positive("window", window)
 
     def build(self, query_shape):
@@ -267,9 +250,6 @@ class LongformerAttention(SelfAttentionByPattern):
             use_causal_mask=use_causal_mask,
         )
         return self.join_heads(heads)
-
-    def get_config(self):
-        return {**super().get_config(), "window": self.window}
 
 
 def longformer_mask(

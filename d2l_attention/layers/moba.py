@@ -349,36 +349,8 @@ class SelectedBlockAttention(RotaryAttention):
         [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        block_size,
-        top,
-        *,
-        num_kv_heads=None,
-        frequencies=None,
-        interleaved=False,
-        magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            num_kv_heads=num_kv_heads,
-            frequencies=frequencies,
-            interleaved=interleaved,
-            magnitude=magnitude,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, block_size, top, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.block_size = check_positive("block_size", block_size)
         self.top = check_positive("top", top)
 
@@ -457,10 +429,3 @@ class SelectedBlockAttention(RotaryAttention):
         )
         output = self.join_heads(heads)
         return refuse_beyond(output, positions, num_slots), cache
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "block_size": self.block_size,
-            "top": self.top,
-        }

@@ -6,6 +6,7 @@ heads share keys and values.
 """
 
 from d2l_attention._checks import check_positive
+from d2l_attention._config import Configurable
 from d2l_attention.layers.blocks import AddNorm, CausalSelfAttention
 from d2l_attention.layers.masking import check_mask, masked_softmax
 from d2l_attention.layers.multi_head import split_heads
@@ -214,7 +215,7 @@ def rms_norm(**options):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class SwiGLU(keras.Layer):
+class SwiGLU(Configurable, keras.Layer):
     """The position-wise net of today: one part gates the other.
 
         SwiGLU(x) = (silu(x W₁) ∘ x W₂) W₃,  silu(z) = z sigmoid(z)
@@ -267,10 +268,6 @@ class SwiGLU(keras.Layer):
     def compute_output_shape(self, x_shape):
         return (*x_shape[:-1], self.output_dim or x_shape[-1])
 
-    def get_config(self):
-        sizes = {"ffn_dim": self.ffn_dim, "output_dim": self.output_dim}
-        return {**super().get_config(), **sizes}
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class ModernAttention(WindowAttention):
@@ -315,36 +312,14 @@ class ModernAttention(WindowAttention):
         num_heads,
         key_dim,
         *,
-        num_kv_heads=None,
-        frequencies=None,
         window=None,
         use_sinks=False,
         use_gate=False,
         soft_cap=None,
         epsilon=1e-6,
-        interleaved=False,
-        magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            1 if window is None else window,
-            num_kv_heads=num_kv_heads,
-            frequencies=frequencies,
-            interleaved=interleaved,
-            magnitude=magnitude,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
-        self.window = window if window is None else self.window
+        super().__init__(num_heads, key_dim, window, **options)
         self.use_sinks = use_sinks
         self.use_gate = use_gate
         self.soft_cap = check_cap(soft_cap)
@@ -395,15 +370,6 @@ class ModernAttention(WindowAttention):
         if self.use_gate:
             heads = heads * ops.sigmoid(query[..., k:])
         return heads, weights
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "use_sinks": self.use_sinks,
-            "use_gate": self.use_gate,
-            "soft_cap": self.soft_cap,
-            "epsilon": self.epsilon,
-        }
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -482,21 +448,26 @@ class ModernBlock(CausalSelfAttention):
                 "Without a `key_dim`, `num_heads` must divide `dim`. Received: "
                 f"num_heads={num_heads}, dim={dim}."
             )
-        self.attention_options = {
-            "num_kv_heads": num_kv_heads,
-            "frequencies": frequencies,
-            "window": window,
-            "use_sinks": use_sinks,
-            "use_gate": use_gate,
-            "soft_cap": soft_cap,
-        }
+        self.num_kv_heads = num_kv_heads
+        self.frequencies = frequencies
+        self.window = window
+        self.use_sinks = use_sinks
+        self.use_gate = use_gate
+        self.soft_cap = soft_cap
         self.add_sublayers()
+        self.num_kv_heads = self.self_attention.num_kv_heads
+        self.frequencies = self.self_attention.frequencies
 
     def make_attention(self, name):
         return ModernAttention(
             self.num_heads,
             self.key_dim or self.dim // self.num_heads,
-            **self.attention_options,
+            num_kv_heads=self.num_kv_heads,
+            frequencies=self.frequencies,
+            window=self.window,
+            use_sinks=self.use_sinks,
+            use_gate=self.use_gate,
+            soft_cap=self.soft_cap,
             epsilon=self.epsilon,
             output_dim=self.dim,
             dropout=self.dropout,
@@ -506,12 +477,3 @@ class ModernBlock(CausalSelfAttention):
 
     def make_ffn(self):
         return SwiGLU(self.ffn_dim, self.dim, dtype=self.dtype_policy)
-
-    def get_config(self):
-        config = super().get_config()
-        for name in ("activation", "normalize_first"):  # they are always so
-            del config[name]
-        attention = self.self_attention
-        options = {x: getattr(attention, x) for x in self.attention_options}
-        sizes = {"num_heads": self.num_heads, "key_dim": self.key_dim}
-        return {**config, **sizes, **options}

@@ -127,16 +127,6 @@ class HeadProjections(QueryLayer):
         query, *_ = default_shapes(query_shape, value_shape, key_shape)
         return (*query[:-1], self.output_dim or query[-1])
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "output_dim": self.output_dim,
-            "use_bias": self.use_bias,
-        }
-
 
 class SelfAttentionByPattern(HeadProjections):
     """Self-attention whose pattern says who sees whom.
@@ -194,25 +184,8 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
         [0.5, 0.5, 0.0]
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        *,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, *, dropout=0.0, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.dropout = check_rate("dropout", dropout)
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy
@@ -256,9 +229,6 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
         here later tokens write over it.
         """
         return attend_with_cache(self, x, positions, cache)
-
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout}
 
 
 def einsum(equation, a, b):

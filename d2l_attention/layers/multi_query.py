@@ -121,31 +121,9 @@ class GroupedQueryAttention(MultiHeadAttention):
 
     equation = staticmethod(grouped_query_attention)
 
-    def __init__(
-        self,
-        num_heads,
-        num_kv_heads,
-        key_dim,
-        *,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, num_kv_heads, key_dim, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.num_kv_heads = check_shared_heads(num_kv_heads, self.num_heads)
-
-    def get_config(self):
-        return {**super().get_config(), "num_kv_heads": self.num_kv_heads}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -174,26 +152,8 @@ class MultiQueryAttention(MultiHeadAttention):
 
     equation = staticmethod(grouped_query_attention)
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        *,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.num_kv_heads = 1
 
 

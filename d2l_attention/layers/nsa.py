@@ -91,19 +91,9 @@ class CompressedAttention(HeadProjections, AttentionLayer):
         frequencies=None,
         interleaved=False,
         magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         if num_kv_heads is None:
             num_kv_heads = self.num_heads
         self.num_groups = check_shared_heads(num_kv_heads, self.num_heads)
@@ -219,13 +209,4 @@ class CompressedAttention(HeadProjections, AttentionLayer):
         )
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_kv_heads": self.num_groups,
-            "frequencies": self.frequencies,
-            "interleaved": self.interleaved,
-            "magnitude": self.magnitude,
-            "block_size": self.block_size,
-            "top": self.top,
-            "window": self.window,
-        }
+        return {**super().get_config(), "num_kv_heads": self.num_groups}

@@ -153,25 +153,9 @@ class PageLocalAttention(SelfAttentionByPattern):
     )
 
     def __init__(
-        self,
-        num_heads,
-        key_dim,
-        page_size,
-        *,
-        neighbors=1,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        **kwargs,
+        self, num_heads, key_dim, page_size, *, neighbors=1, **options
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.page_size = check_positive("page_size", page_size)
         if not isinstance(neighbors, Integral) or neighbors < 0:
             raise ValueError(
@@ -200,7 +184,3 @@ class PageLocalAttention(SelfAttentionByPattern):
             use_causal_mask=use_causal_mask,
         )
         return self.join_heads(heads)
-
-    def get_config(self):
-        config = {"page_size": self.page_size, "neighbors": self.neighbors}
-        return {**super().get_config(), **config}

@@ -177,25 +177,9 @@ class PerformerAttention(HeadProjections, AttentionLayer):
     )
 
     def __init__(
-        self,
-        num_heads,
-        key_dim,
-        num_features,
-        *,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
-        seed=None,
-        **kwargs,
+        self, num_heads, key_dim, num_features, *, seed=None, **options
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.num_features = check_positive("num_features", num_features)
         self.seed = seed
 
@@ -239,10 +223,6 @@ class PerformerAttention(HeadProjections, AttentionLayer):
             use_causal_mask=use_causal_mask,
         )
         return self.join_heads(heads), None
-
-    def get_config(self):
-        config = {"num_features": self.num_features, "seed": self.seed}
-        return {**super().get_config(), **config}
 
 
 def orthogonal_directions(num_features, size, seed=None, dtype="float32"):

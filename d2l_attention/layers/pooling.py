@@ -1,6 +1,7 @@
 """Pooling by attention: one vector for a whole sequence."""
 
 from d2l_attention._checks import check_positive, check_token_mask
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import output_spec
 from d2l_attention.layers.masking import masked_softmax
 import keras
@@ -8,7 +9,7 @@ from keras import ops
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class AttentionPooling(keras.Layer):
+class AttentionPooling(Configurable, keras.Layer):
     """One vector for a sequence: additive attention with a learned query.
 
         u_t = tanh(W h_t + b),  a = softmax_t(u_tᵀ q),  s = Σ_t a_t h_t
@@ -76,6 +77,3 @@ class AttentionPooling(keras.Layer):
             x.shape[:-1],
             return_attention_scores,
         )
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}

@@ -1,6 +1,7 @@
 """The position of a token, as a vector that is added to the token's own."""
 
 from d2l_attention._checks import check_positive, refuse
+from d2l_attention._config import Configurable
 import keras
 from keras import ops
 import numpy as np
@@ -33,7 +34,7 @@ def sinusoidal_encoding(length, dim):
     return waves.reshape(length, -1)[:, :dim].astype("float32")
 
 
-class _PositionalEncoding(keras.Layer):
+class _PositionalEncoding(Configurable, keras.Layer):
     """Adds rows `start … start + T − 1` of a table `(max_length, D)`."""
 
     def __init__(self, max_length=1000, **kwargs):
@@ -73,9 +74,6 @@ class _PositionalEncoding(keras.Layer):
 
     def compute_output_shape(self, x_shape):
         return tuple(x_shape)
-
-    def get_config(self):
-        return {**super().get_config(), "max_length": self.max_length}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

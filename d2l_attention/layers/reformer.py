@@ -160,20 +160,10 @@ class ReformerAttention(SelfAttentionByPattern):
         num_buckets,
         *,
         num_rounds=1,
-        value_dim=None,
-        output_dim=None,
-        use_bias=False,
         seed=None,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.chunk_size = check_positive("chunk_size", chunk_size)
         self.num_buckets = check_positive("num_buckets", num_buckets)
         self.num_rounds = check_positive("num_rounds", num_rounds)
@@ -236,15 +226,6 @@ class ReformerAttention(SelfAttentionByPattern):
             use_causal_mask=use_causal_mask,
         )
         return self.join_heads(heads)
-
-    def get_config(self):
-        config = {
-            "chunk_size": self.chunk_size,
-            "num_buckets": self.num_buckets,
-            "num_rounds": self.num_rounds,
-            "seed": self.seed,
-        }
-        return {**super().get_config(), **config}
 
 
 SELF_PENALTY = 1e5  # subtracted from a token's score with itself; finite

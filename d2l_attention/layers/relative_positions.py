@@ -477,22 +477,10 @@ class RotaryAttention(GroupedQueryAttention):
         frequencies=None,
         interleaved=False,
         magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            num_heads,
-            num_heads if num_kv_heads is None else num_kv_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        groups = num_heads if num_kv_heads is None else num_kv_heads
+        super().__init__(num_heads, groups, key_dim, **options)
         self.frequencies = check_frequencies(frequencies, self.key_dim)
         self.interleaved = interleaved
         self.magnitude = magnitude
@@ -514,14 +502,6 @@ class RotaryAttention(GroupedQueryAttention):
         """Rotated keys `(B, S, G, K)`; the first stands at `start`."""
         return self.rotate(super().project_key(key), start)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "frequencies": self.frequencies,
-            "interleaved": self.interleaved,
-            "magnitude": self.magnitude,
-        }
-
 
 class BiasedAttention(GroupedQueryAttention):
     """Heads whose scores have a bias, by the positions of query and key.
@@ -532,28 +512,9 @@ class BiasedAttention(GroupedQueryAttention):
 
     scale = None  # of the scores: 1/√K
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        *,
-        num_kv_heads=None,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            num_heads if num_kv_heads is None else num_kv_heads,
-            key_dim,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, *, num_kv_heads=None, **options):
+        groups = num_heads if num_kv_heads is None else num_kv_heads
+        super().__init__(num_heads, groups, key_dim, **options)
 
     def bias(self, query_positions, key_positions):
         """What is added to the scores, `(H, T, S)` or `(B, H, T, S)`."""
@@ -665,23 +626,9 @@ class T5Attention(BiasedAttention):
         num_buckets=32,
         max_distance=128,
         bidirectional=False,
-        num_kv_heads=None,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            num_kv_heads=num_kv_heads,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **options)
         self.num_buckets = check_positive("num_buckets", num_buckets)
         self.max_distance = check_positive("max_distance", max_distance)
         self.bidirectional = bidirectional
@@ -705,11 +652,3 @@ class T5Attention(BiasedAttention):
         )
         found = ops.take(self.table, buckets, axis=0)  # (…, T, S, H)
         return ops.moveaxis(found, -1, -3)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "bidirectional": self.bidirectional,
-        }

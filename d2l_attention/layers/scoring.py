@@ -242,9 +242,6 @@ class ScoredAttention(AttentionLayer):
         dropped = drop(self.dropout_layer, weights, training)
         return ops.matmul(dropped, value), weights  # (B, T, V)
 
-    def get_config(self):
-        return {**super().get_config(), "dropout": self.dropout}
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class DotProductAttention(ScoredAttention):
@@ -270,8 +267,8 @@ class DotProductAttention(ScoredAttention):
         [[[2.0]]]
     """
 
-    def __init__(self, *, scale=None, dropout=0.0, **kwargs):
-        super().__init__(dropout=dropout, **kwargs)
+    def __init__(self, *, scale=None, **options):
+        super().__init__(**options)
         self.scale = scale
 
     def build(self, query_shape, value_shape=None, key_shape=None):
@@ -282,9 +279,6 @@ class DotProductAttention(ScoredAttention):
         if self.scale is None:
             return scaled_dot_product_scores(query, key)
         return self.scale * dot_product_scores(query, key)
-
-    def get_config(self):
-        return {**super().get_config(), "scale": self.scale}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -311,8 +305,8 @@ class AdditiveAttention(ScoredAttention):
         (1, 2, 6)
     """
 
-    def __init__(self, units, *, dropout=0.0, use_bias=False, **kwargs):
-        super().__init__(dropout=dropout, **kwargs)
+    def __init__(self, units, *, use_bias=False, **options):
+        super().__init__(**options)
         self.units = check_positive("units", units)
         self.use_bias = use_bias
 
@@ -335,10 +329,6 @@ class AdditiveAttention(ScoredAttention):
 
     def score(self, query, key):
         return perceptron_scores(query, key, self.score_kernel)
-
-    def get_config(self):
-        config = {"units": self.units, "use_bias": self.use_bias}
-        return {**super().get_config(), **config}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -398,8 +388,8 @@ class ConcatAttention(ScoredAttention):
         [0.5, 0.5, 0.0]
     """
 
-    def __init__(self, units, *, dropout=0.0, **kwargs):
-        super().__init__(dropout=dropout, **kwargs)
+    def __init__(self, units, **options):
+        super().__init__(**options)
         self.units = check_positive("units", units)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
@@ -411,9 +401,6 @@ class ConcatAttention(ScoredAttention):
 
     def score(self, query, key):
         return concat_scores(query, key, self.kernel, self.score_kernel)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}
 
 
 def _add_score_kernel(layer, units):

@@ -200,36 +200,9 @@ class WindowAttention(RotaryAttention):
         [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        window,
-        *,
-        num_kv_heads=None,
-        frequencies=None,
-        interleaved=False,
-        magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            num_kv_heads=num_kv_heads,
-            frequencies=frequencies,
-            interleaved=interleaved,
-            magnitude=magnitude,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
-        self.window = check_positive("window", window)
+    def __init__(self, num_heads, key_dim, window, **options):
+        super().__init__(num_heads, key_dim, **options)
+        self.window = check_positive("window", window, None)
 
     def attend(
         self,
@@ -277,9 +250,6 @@ class WindowAttention(RotaryAttention):
         output = _refuse_short_ring(output, positions, cache, self.window)
         return output, write_ring(cache, key, value, start, end)
 
-    def get_config(self):
-        return {**super().get_config(), "window": self.window}
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class SinkAttention(WindowAttention):
@@ -309,37 +279,8 @@ class SinkAttention(WindowAttention):
         [0.5   0.667 0.75 ]
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        window=None,
-        *,
-        num_kv_heads=None,
-        frequencies=None,
-        interleaved=False,
-        magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            1 if window is None else window,
-            num_kv_heads=num_kv_heads,
-            frequencies=frequencies,
-            interleaved=interleaved,
-            magnitude=magnitude,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
-        self.window = window if window is None else self.window
+    def __init__(self, num_heads, key_dim, window=None, **options):
+        super().__init__(num_heads, key_dim, window, **options)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         super().build(query_shape, value_shape, key_shape)
@@ -383,36 +324,8 @@ class StreamingAttention(RotaryAttention):
         True
     """
 
-    def __init__(
-        self,
-        num_heads,
-        key_dim,
-        window,
-        num_sinks=4,
-        *,
-        num_kv_heads=None,
-        frequencies=None,
-        interleaved=False,
-        magnitude=1.0,
-        value_dim=None,
-        output_dim=None,
-        dropout=0.0,
-        use_bias=False,
-        **kwargs,
-    ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            num_kv_heads=num_kv_heads,
-            frequencies=frequencies,
-            interleaved=interleaved,
-            magnitude=magnitude,
-            value_dim=value_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-            use_bias=use_bias,
-            **kwargs,
-        )
+    def __init__(self, num_heads, key_dim, window, num_sinks=4, **options):
+        super().__init__(num_heads, key_dim, **options)
         self.window = check_positive("window", window)
         if num_sinks:
             check_positive("num_sinks", num_sinks)
@@ -480,10 +393,3 @@ class StreamingAttention(RotaryAttention):
         alone = reshape(x, (b * t, 1, h, k))
         turned = self.rotate(alone, reshape(positions, (b * t,)))
         return reshape(turned, (b, t, h, k))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "window": self.window,
-            "num_sinks": self.num_sinks,
-        }

@@ -39,24 +39,10 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
     """
 
     def __init__(
-        self,
-        source_vocab_size,
-        target_vocab_size,
-        dim,
-        num_layers,
-        *,
-        dropout=0.0,
-        embedding_dim=None,
-        **kwargs,
+        self, source_vocab_size, target_vocab_size, dim, num_layers, **options
     ):
         super().__init__(
-            source_vocab_size,
-            target_vocab_size,
-            dim,
-            num_layers,
-            dropout=dropout,
-            embedding_dim=embedding_dim,
-            **kwargs,
+            source_vocab_size, target_vocab_size, dim, num_layers, **options
         )
         self.attention = AdditiveAttention(self.dim, dtype=self.dtype_policy)
 

@@ -1,11 +1,12 @@
 """Write whole sentences with a model that predicts the next token."""
 
 from d2l_attention._checks import check_positive, check_room
+from d2l_attention._config import Configurable
 import keras
 from keras import ops, tree
 
 
-class _Decoder(keras.Model):
+class _Decoder(Configurable, keras.Model):
     """What greedy and beam search share; `GreedyDecoder` describes it."""
 
     def __init__(self, model, start_id, end_id, max_length, **kwargs):
@@ -33,20 +34,6 @@ class _Decoder(keras.Model):
     def compute_output_spec(self, source, training=None):
         shape = (source.shape[0], self.max_length)
         return keras.KerasTensor(shape, dtype="int32")
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "model": keras.saving.serialize_keras_object(self.model),
-            "start_id": self.start_id,
-            "end_id": self.end_id,
-            "max_length": self.max_length,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        model = keras.saving.deserialize_keras_object(config["model"])
-        return cls(**{**config, "model": model})
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -226,10 +213,6 @@ class BeamDecoder(_Decoder):
         lengths = ops.sum(ops.cast(ids != 0, totals.dtype), axis=-1)
         best = ops.argmax(totals / lengths**self.length_penalty, axis=-1)
         return ops.take_along_axis(ids, best[:, None, None], axis=1)[:, 0]
-
-    def get_config(self):
-        config = {"width": self.width, "length_penalty": self.length_penalty}
-        return {**super().get_config(), **config}
 
 
 def _forbid_padding(logits):

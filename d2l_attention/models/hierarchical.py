@@ -1,6 +1,7 @@
 """Hierarchical attention: words make sentences, and sentences a document."""
 
 from d2l_attention._checks import check_positive
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import wide
 from d2l_attention.layers.pooling import AttentionPooling
 from d2l_attention.layers.splitting import reshape
@@ -10,7 +11,7 @@ from keras import ops
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class HierarchicalAttentionNetwork(keras.Model):
+class HierarchicalAttentionNetwork(Configurable, keras.Model):
     """Classifies documents (HAN), and shows which words and sentences count.
 
         h_it = [→GRU; ←GRU] of the words of sentence i,  s_i = pool_t(h_it)
@@ -98,15 +99,6 @@ class HierarchicalAttentionNetwork(keras.Model):
         logits = self.output_layer(v)  # (B, num_classes)
         maps = {"words": word_weights, "sentences": sentence_weights}
         return (logits, maps) if return_attention_scores else logits
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "dim": self.dim,
-            "units": self.units,
-            "num_classes": self.num_classes,
-        }
 
 
 def _both_ways(x, mask, cells):

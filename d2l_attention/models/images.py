@@ -3,6 +3,7 @@
 import math
 
 from d2l_attention._checks import check_dict, check_positive, check_rate, differ
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import wide
 from d2l_attention.layers.images import (
     PatchEmbedding,
@@ -20,7 +21,7 @@ FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0  # of cosines, as in CLIP's paper
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class VisionTransformer(keras.Model):
+class VisionTransformer(Configurable, keras.Model):
     """An encoder over the patches of a picture; [CLS] answers.
 
         x = [CLS; W patch_1 + b; …; W patch_N + b] + positions
@@ -207,24 +208,9 @@ class VisionTransformer(keras.Model):
             )
         super().load_own_variables(store)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "patch_size": self.patch_size,
-            "dim": self.dim,
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
-            "activation": keras.activations.serialize(self.activation),
-            "use_bias": self.use_bias,
-            "normalize_first": self.normalize_first,
-        }
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class ContrastivePair(keras.Model):
+class ContrastivePair(Configurable, keras.Model):
     """Two encoders whose vectors are alike for a picture and its text.
 
         u = W_u image_encoder(image),  v = W_v text_encoder(text)
@@ -323,21 +309,6 @@ class ContrastivePair(keras.Model):
             )
         loss = contrastive_loss(y_pred["image"], y_pred["text"], self.scale())
         return sum(self.losses, loss)
-
-    def get_config(self):
-        save = keras.saving.serialize_keras_object
-        return {
-            **super().get_config(),
-            "image_encoder": save(self.image_encoder),
-            "text_encoder": save(self.text_encoder),
-            "dim": self.dim,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        load = keras.saving.deserialize_keras_object
-        names = ("image_encoder", "text_encoder")
-        return cls(**{**config, **{x: load(config[x]) for x in names}})
 
 
 def _at_most_the_largest(log_scale):

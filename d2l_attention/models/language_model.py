@@ -1,6 +1,7 @@
 """A decoder-only language model: each token from those before it."""
 
 from d2l_attention._checks import check_positive, check_rate, check_room
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import drop, wide
 from d2l_attention.layers.blocks import CausalBlock
 from d2l_attention.layers.masking import first_tokens
@@ -10,32 +11,46 @@ import keras
 from keras import ops
 
 
-class _LanguageModel(keras.Model):
+class _LanguageModel(Configurable, keras.Model):
     """What language models of causal blocks share; `blocks` is the stack."""
 
     continues_source = True  # a decoder appends its tokens to it
 
     def __init__(
-        self, vocab_size, dim, *, dropout, max_length, stddev=None, **kwargs
+        self,
+        vocab_size,
+        dim,
+        *,
+        dropout=0.0,
+        max_length=256,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.vocab_size = check_positive("vocab_size", vocab_size)
         self.dim = check_positive("dim", dim)
         self.dropout = check_rate("dropout", dropout)
         self.max_length = check_positive("max_length", max_length)
-        policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
-        self.embedding = keras.layers.Embedding(
-            vocab_size,
-            dim,
-            keras.initializers.RandomNormal(stddev=stddev or dim**-0.5),
-            **policy,
-        )
-        self.dropout_layer = keras.layers.Dropout(dropout, **policy)
+
+    @property
+    def embedding_stddev(self):
+        """The standard deviation of new embeddings."""
+        return self.dim**-0.5
 
     def stack(self, blocks):
-        """Put the blocks above the embedding, and the output above them."""
+        """Make the embedding, the blocks above it and the output above them."""
+        policy = {"dtype": self.dtype_policy}  # Keras does not hand it down
+        self.embedding = keras.layers.Embedding(
+            self.vocab_size,
+            self.dim,
+            keras.initializers.RandomNormal(stddev=self.embedding_stddev),
+            **policy,
+        )
+        self.dropout_layer = keras.layers.Dropout(self.dropout, **policy)
         self.blocks = list(blocks)
-        self.output_layer = keras.layers.Dense(
+        self.output_layer = self.make_output_layer()
+
+    def make_output_layer(self):
+        return keras.layers.Dense(
             self.vocab_size, dtype=wide(self.dtype_policy.variable_dtype)
         )
 
@@ -122,15 +137,6 @@ class _LanguageModel(keras.Model):
             caches.append(cache)
         return x, {"position": start + num_tokens, "caches": caches}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "dim": self.dim,
-            "dropout": self.dropout,
-            "max_length": self.max_length,
-        }
-
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class LanguageModel(_LanguageModel):
@@ -185,29 +191,25 @@ class LanguageModel(_LanguageModel):
         num_heads=4,
         ffn_dim=None,
         *,
-        dropout=0.0,
         activation="relu",
         use_bias=False,
-        max_length=256,
         num_kv_heads=None,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            vocab_size, dim, dropout=dropout, max_length=max_length, **kwargs
-        )
+        super().__init__(vocab_size, dim, **options)
         self.num_layers = check_positive("num_layers", num_layers)
         self.num_heads = check_positive("num_heads", num_heads)
         self.ffn_dim = check_positive("ffn_dim", ffn_dim, 4 * self.dim)
         self.activation = keras.activations.get(activation)
         self.use_bias = use_bias
         policy = {"dtype": self.dtype_policy}
-        self.positions = PositionalEncoding(max_length, **policy)
+        self.positions = PositionalEncoding(self.max_length, **policy)
         self.stack(
             CausalBlock(
                 dim,
                 num_heads,
                 self.ffn_dim,
-                dropout=dropout,
+                dropout=self.dropout,
                 activation=activation,
                 use_bias=use_bias,
                 num_kv_heads=num_kv_heads,
@@ -224,17 +226,6 @@ class LanguageModel(_LanguageModel):
 
     def embed(self, ids, start=0):
         return self.positions(super().embed(ids), start=start)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "activation": keras.activations.serialize(self.activation),
-            "use_bias": self.use_bias,
-            "num_kv_heads": self.num_kv_heads,
-        }
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -272,27 +263,14 @@ class BlockLanguageModel(_LanguageModel):
         True
     """
 
-    def __init__(
-        self, vocab_size, dim, blocks, *, dropout=0.0, max_length=256, **kwargs
-    ):
-        super().__init__(
-            vocab_size, dim, dropout=dropout, max_length=max_length, **kwargs
-        )
+    def __init__(self, vocab_size, dim, blocks, **options):
+        super().__init__(vocab_size, dim, **options)
         if not all(hasattr(block, "make_cache") for block in blocks):
             raise ValueError(
                 "`blocks` must be causal blocks, such as AttentionBlock. "
                 f"Received: {blocks!r}."
             )
         self.stack(blocks)
-
-    def get_config(self):
-        blocks = [keras.saving.serialize_keras_object(x) for x in self.blocks]
-        return {**super().get_config(), "blocks": blocks}
-
-    @classmethod
-    def from_config(cls, config):
-        load = keras.saving.deserialize_keras_object
-        return cls(**{**config, "blocks": [load(x) for x in config["blocks"]]})
 
 
 class _TiedLogits(keras.Layer):
@@ -358,20 +336,19 @@ class ModernLanguageModel(_LanguageModel):
         soft_cap=None,
         tie_embeddings=False,
         epsilon=1e-6,
-        dropout=0.0,
-        max_length=256,
-        **kwargs,
+        **options,
     ):
-        super().__init__(
-            vocab_size,
-            dim,
-            dropout=dropout,
-            max_length=max_length,
-            stddev=dim**-0.5 if tie_embeddings else 1.0,
-            **kwargs,
-        )
+        super().__init__(vocab_size, dim, **options)
         self.num_layers = check_positive("num_layers", num_layers)
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.key_dim = key_dim
+        self.window = window
+        self.use_sinks = use_sinks
+        self.use_gate = use_gate
+        self.soft_cap = soft_cap
         self.tie_embeddings = tie_embeddings
+        self.epsilon = epsilon
         policy = {"dtype": self.dtype_policy}
         self.stack(
             ModernBlock(
@@ -385,24 +362,26 @@ class ModernLanguageModel(_LanguageModel):
                 use_sinks=use_sinks,
                 use_gate=use_gate,
                 soft_cap=soft_cap,
-                dropout=dropout,
+                dropout=self.dropout,
                 epsilon=epsilon,
                 name=f"block_{i}",
                 **policy,
             )
             for i in range(num_layers)
         )
+        self.num_kv_heads = self.blocks[0].num_kv_heads
+        self.frequencies = self.blocks[0].frequencies
         self.final_norm = rms_norm(epsilon=epsilon, name="final_norm", **policy)
 
-    def stack(self, blocks):
-        self.blocks = list(blocks)
+    @property
+    def embedding_stddev(self):
+        return self.dim**-0.5 if self.tie_embeddings else 1.0
+
+    def make_output_layer(self):
         policy = {"dtype": wide(self.dtype_policy.variable_dtype)}
         if self.tie_embeddings:
-            self.output_layer = _TiedLogits(self.embedding, **policy)
-        else:
-            self.output_layer = keras.layers.Dense(
-                self.vocab_size, use_bias=False, **policy
-            )
+            return _TiedLogits(self.embedding, **policy)
+        return keras.layers.Dense(self.vocab_size, use_bias=False, **policy)
 
     def build(self, input_shape):
         super().build(input_shape)
@@ -415,24 +394,3 @@ class ModernLanguageModel(_LanguageModel):
 
     def logits(self, x):
         return self.output_layer(self.final_norm(x))
-
-    def get_config(self):
-        block = self.blocks[0].get_config()
-        names = (
-            "num_heads",
-            "ffn_dim",
-            "num_kv_heads",
-            "key_dim",
-            "frequencies",
-            "window",
-            "use_sinks",
-            "use_gate",
-            "soft_cap",
-            "epsilon",
-        )
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "tie_embeddings": self.tie_embeddings,
-            **{name: block[name] for name in names},
-        }

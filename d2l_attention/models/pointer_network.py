@@ -1,6 +1,7 @@
 """Pointer networks: the attention weights are the output."""
 
 from d2l_attention._checks import check_dict, check_positive
+from d2l_attention._config import Configurable
 from d2l_attention.layers.graph_loops import scan_states
 from d2l_attention.layers.scoring import AdditiveAttention
 from d2l_attention.models.recurrent import GRUParameters, gru_step
@@ -11,7 +12,7 @@ MASKED = -1e9  # log p of what may not be chosen; finite, unlike −∞
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class PointerNetwork(keras.Model):
+class PointerNetwork(Configurable, keras.Model):
     """Writes a sequence of places in its input, each place at most once.
 
         h_j = W_2 tanh(W_1 x_j + b_1) + b_2,  s_0 = tanh(W_0 mean_j h_j)
@@ -155,6 +156,3 @@ class PointerNetwork(keras.Model):
         shape = (ops.shape(pointed)[0], 1, self.dim)
         first = ops.broadcast_to(ops.cast(self.first, pointed.dtype), shape)
         return ops.concatenate([first, pointed], axis=1)
-
-    def get_config(self):
-        return {**super().get_config(), "dim": self.dim}

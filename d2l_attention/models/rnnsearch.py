@@ -62,19 +62,13 @@ class RNNSearch(Seq2Seq):
         dim,
         num_layers=1,
         *,
-        dropout=0.0,
         embedding_dim=None,
         alignment_dim=None,
         maxout_dim=None,
-        **kwargs,
+        **options,
     ):
         super().__init__(
-            source_vocab_size,
-            target_vocab_size,
-            dim,
-            num_layers,
-            dropout=dropout,
-            **kwargs,
+            source_vocab_size, target_vocab_size, dim, num_layers, **options
         )
         if num_layers != 1:
             raise ValueError(
@@ -233,11 +227,3 @@ class RNNSearch(Seq2Seq):
         state = self.advance(projected, before, memory, joined)
         logits = self.read_out(before, embedded, state["context"])
         return logits, {"memory": memory, **state}
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "embedding_dim": self.embedding_dim,
-            "alignment_dim": self.alignment_dim,
-            "maxout_dim": self.maxout_dim,
-        }

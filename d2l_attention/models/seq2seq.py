@@ -4,6 +4,7 @@ Training uses `call`; decoding uses the step protocol, `start` and `step`.
 """
 
 from d2l_attention._checks import check_dict, check_positive, check_rate
+from d2l_attention._config import Configurable
 from d2l_attention.layers.base import wide
 from d2l_attention.layers.graph_loops import scan_states
 from d2l_attention.models.recurrent import GRUParameters, gru, gru_step
@@ -11,7 +12,7 @@ import keras
 from keras import ops
 
 
-class Seq2Seq(keras.Model):
+class Seq2Seq(Configurable, keras.Model):
     """What training and decoding need of a sequence-to-sequence model.
 
     `FixedContextSeq2Seq` describes the arguments and the call.
@@ -76,16 +77,6 @@ class Seq2Seq(keras.Model):
         """Read a token `(B,)`: the logits `(B, vocab_size)`, and the state."""
         raise NotImplementedError
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "source_vocab_size": self.source_vocab_size,
-            "target_vocab_size": self.target_vocab_size,
-            "dim": self.dim,
-            "num_layers": self.num_layers,
-            "dropout": self.dropout,
-        }
-
 
 class RecurrentSeq2Seq(Seq2Seq):
     """A recurrent encoder, and a recurrent decoder that reads a context.
@@ -106,17 +97,11 @@ class RecurrentSeq2Seq(Seq2Seq):
         dim,
         num_layers,
         *,
-        dropout=0.0,
         embedding_dim=None,
-        **kwargs,
+        **options,
     ):
         super().__init__(
-            source_vocab_size,
-            target_vocab_size,
-            dim,
-            num_layers,
-            dropout=dropout,
-            **kwargs,
+            source_vocab_size, target_vocab_size, dim, num_layers, **options
         )
         self.add_embeddings(dim if embedding_dim is None else embedding_dim)
         self.encoder_cells = self._cells()
@@ -205,9 +190,6 @@ class RecurrentSeq2Seq(Seq2Seq):
         state = self.advance(embedded, state, memory, cells)
         logits = self.output_layer(state["hidden"][-1])  # (B, vocab_size)
         return logits, {"memory": memory, **state}
-
-    def get_config(self):
-        return {**super().get_config(), "embedding_dim": self.embedding_dim}
 
 
 @keras.saving.register_keras_serializable("d2l_attention")

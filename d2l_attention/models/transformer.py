@@ -38,7 +38,15 @@ class TransformerStack(QueryLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.dim = dim
         self.num_layers = check_positive("num_layers", num_layers)
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.dropout = dropout
+        self.activation = keras.activations.get(activation)
+        self.use_bias = use_bias
+        self.normalize_first = normalize_first
+        self.epsilon = epsilon
         self.max_length = check_positive("max_length", max_length, None)
         policy = {"dtype": self.dtype_policy}
         self.positions = None
@@ -88,17 +96,6 @@ class TransformerStack(QueryLayer):
 
     def compute_output_shape(self, query_shape, key_shape=None):
         return tuple(query_shape)
-
-    def get_config(self):
-        block = self.blocks[0].get_config()
-        names = ("dim", "num_heads", "ffn_dim", "dropout", "activation")
-        names += ("use_bias", "normalize_first", "epsilon")
-        return {
-            **super().get_config(),
-            **{name: block[name] for name in names},
-            "num_layers": self.num_layers,
-            "max_length": self.max_length,
-        }
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -356,20 +353,14 @@ class Transformer(Seq2Seq):
         num_heads=4,
         ffn_dim=None,
         *,
-        dropout=0.0,
         activation="relu",
         use_bias=False,
         max_length=256,
         normalize_first=False,
-        **kwargs,
+        **options,
     ):
         super().__init__(
-            source_vocab_size,
-            target_vocab_size,
-            dim,
-            num_layers,
-            dropout=dropout,
-            **kwargs,
+            source_vocab_size, target_vocab_size, dim, num_layers, **options
         )
         self.add_embeddings(self.dim)
         self.num_heads = check_positive("num_heads", num_heads)
@@ -441,14 +432,3 @@ class Transformer(Seq2Seq):
         x = self.embed(token[:, None], self.target_embedding)
         x, state = self.decoder.step(x, state)
         return self.output_layer(x)[:, 0], state
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "activation": keras.activations.serialize(self.activation),
-            "use_bias": self.use_bias,
-            "max_length": self.max_length,
-            "normalize_first": self.normalize_first,
-        }
