@@ -1,4 +1,4 @@
-"""Constructors that name an argument once, and what is shown and saved of it."""
+"""Constructors that name an argument once; what is shown and saved of it."""
 
 import inspect
 
