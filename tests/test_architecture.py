@@ -13,6 +13,7 @@ PACKAGE = Path(d2l_attention.__file__).parent
 FLOORS = {
     "_atomic": 0,
     "_checks": 0,
+    "_config": 0,
     "_extras": 0,
     "_page": 0,
     "_quiet": 0,

@@ -137,7 +137,8 @@ def _check_same_shape(x, y):
 class ResidualBlock(QueryLayer):
     """Self-attention, a position-wise net, and the residuals around them.
 
-    A subclass says in `make_attention` what attends.
+    No token sees a later one, so the block can keep a cache. A subclass says
+    in `make_attention` what attends.
     """
 
     add_norm_class = AddNorm
@@ -164,12 +165,6 @@ class ResidualBlock(QueryLayer):
     def make_attention(self, name):
         raise NotImplementedError
 
-    def add_sublayers(self):
-        self.self_attention = self.make_attention("self_attention")
-        self.ffn = self.make_ffn()
-        self.self_attention_norm = self.make_add_norm("self_attention_norm")
-        self.ffn_norm = self.make_add_norm("ffn_norm")
-
     def make_ffn(self):
         return PositionWiseFFN(
             self.ffn_dim,
@@ -185,6 +180,12 @@ class ResidualBlock(QueryLayer):
             dtype=self.dtype_policy,
             name=name,
         )
+
+    def add_sublayers(self):
+        self.self_attention = self.make_attention("self_attention")
+        self.ffn = self.make_ffn()
+        self.self_attention_norm = self.make_add_norm("self_attention_norm")
+        self.ffn_norm = self.make_add_norm("ffn_norm")
 
     def build(self, query_shape):
         check_shapes(query_shape)
@@ -207,8 +208,31 @@ class ResidualBlock(QueryLayer):
             return x + drop(add_norm.dropout_layer, y, training)
         return add_norm(x, y, training=training)
 
-    def attend_to_itself(self, x, mask, use_causal_mask, training=None):
-        """x after self-attention and its residual; and the weights."""
+    def transform(self, x, training=None):
+        """x after the position-wise net and its residual."""
+        y = self.ffn(self.sublayer_input(self.ffn_norm, x))
+        return self.add_residual(self.ffn_norm, x, y, training)
+
+    def call(
+        self,
+        query,
+        *,
+        attention_mask=None,
+        query_mask=None,
+        key_mask=None,
+        mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        return self.attend_and_transform(
+            query, mask, True, return_attention_scores, training
+        )
+
+    def attend_and_transform(
+        self, x, mask, use_causal_mask, return_attention_scores, training
+    ):
+        self._check_forms_weights(return_attention_scores)
         norm = self.self_attention_norm
         y, weights = self.self_attention.attend_to_itself(
             self.sublayer_input(norm, x),
@@ -216,7 +240,22 @@ class ResidualBlock(QueryLayer):
             use_causal_mask=use_causal_mask,
             training=training,
         )
-        return self.add_residual(norm, x, y, training), weights
+        x = self.add_residual(norm, x, y, training)
+        x = self.transform(x, training)  # (B, T, D)
+        return (x, weights) if return_attention_scores else x
+
+    def make_cache(self, batch_size, max_length):
+        """An empty cache of keys and values for `max_length` tokens."""
+        return self.self_attention.make_cache(batch_size, max_length)
+
+    def step(self, x, positions, cache, query_mask=None):
+        """Process tokens `(B, T, D)` at `positions` `(B, T)`.
+
+        `query_mask` `(B, T)` is True at tokens, and False at the padding after
+        them. What comes back is `(B, T, D)`, and the cache with the new tokens.
+        """
+        x, cache = self.attend_with_cache(x, positions, cache, query_mask)
+        return self.transform(x), cache
 
     def attend_with_cache(self, x, positions, cache, query_mask=None):
         """x after self-attention to itself and to the cache; and the cache."""
@@ -224,22 +263,6 @@ class ResidualBlock(QueryLayer):
         y = self.sublayer_input(self.self_attention_norm, x)
         y, cache = self.self_attention.step(y, positions, cache, query_mask)
         return self.add_residual(self.self_attention_norm, x, y), cache
-
-    def transform(self, x, training=None):
-        """x after the position-wise net and its residual."""
-        y = self.ffn(self.sublayer_input(self.ffn_norm, x))
-        return self.add_residual(self.ffn_norm, x, y, training)
-
-    def make_cache(self, batch_size, max_length):
-        """An empty cache of keys and values for `max_length` tokens."""
-        return self.self_attention.make_cache(batch_size, max_length)
-
-    def compute_output_shape(self, query_shape, key_shape=None):
-        return tuple(query_shape)
-
-
-class SelfAttentionBlock(ResidualBlock):
-    """Self-attention, then the position-wise net: no other source."""
 
     @property
     def forms_weights(self):
@@ -250,16 +273,8 @@ class SelfAttentionBlock(ResidualBlock):
         if asked and not self.forms_weights:
             self.self_attention._refuse("return_attention_scores", asked)
 
-    def attend_and_transform(
-        self, query, masks, use_causal_mask, return_attention_scores, training
-    ):
-        self._check_forms_weights(return_attention_scores)
-        mask = merge_masks(*masks)
-        y, weights = self.attend_to_itself(
-            query, mask, use_causal_mask, training
-        )
-        x = self.transform(y, training)  # (B, T, D)
-        return (x, weights) if return_attention_scores else x
+    def compute_output_shape(self, query_shape, key_shape=None):
+        return tuple(query_shape)
 
     def compute_output_spec(
         self, query, *, return_attention_scores=False, **masks_and_mode
@@ -316,7 +331,7 @@ class TransformerBlock(ResidualBlock):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class TransformerEncoderBlock(SelfAttentionBlock, TransformerBlock):
+class TransformerEncoderBlock(TransformerBlock):
     """Self-attention and a position-wise net, each with a residual.
 
         y = norm(x + self_attention(x)),  output = norm(y + FFN(y))
@@ -368,12 +383,9 @@ class TransformerEncoderBlock(SelfAttentionBlock, TransformerBlock):
         return_attention_scores=False,
         training=None,
     ):
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
         return self.attend_and_transform(
-            query,
-            (attention_mask, query_mask, key_mask, mask),
-            use_causal_mask,
-            return_attention_scores,
-            training,
+            query, mask, use_causal_mask, return_attention_scores, training
         )
 
 
@@ -465,9 +477,14 @@ class TransformerDecoderBlock(TransformerBlock):
     ):
         check_source(self, key)
         check_shapes(query.shape, key.shape, key.shape)
-        x, weights = self.attend_to_itself(
-            query, merge_masks(attention_mask, query_mask), True, training
+        norm = self.self_attention_norm
+        y, weights = self.self_attention.attend_to_itself(
+            self.sublayer_input(norm, query),
+            merge_masks(attention_mask, query_mask),
+            use_causal_mask=True,
+            training=training,
         )
+        x = self.add_residual(norm, query, y, training)
         x, cross_weights = self.attend_to_memory(
             x,
             self.memorize(key),
@@ -520,40 +537,8 @@ def check_source(layer, key):
         )
 
 
-class CausalSelfAttention(SelfAttentionBlock):
-    """No token sees a later one, and so the block can keep a cache."""
-
-    def call(
-        self,
-        query,
-        *,
-        attention_mask=None,
-        query_mask=None,
-        key_mask=None,
-        mask=None,
-        return_attention_scores=False,
-        training=None,
-    ):
-        return self.attend_and_transform(
-            query,
-            (attention_mask, query_mask, key_mask, mask),
-            True,
-            return_attention_scores,
-            training,
-        )
-
-    def step(self, x, positions, cache, query_mask=None):
-        """Process tokens `(B, T, D)` at `positions` `(B, T)`.
-
-        `query_mask` `(B, T)` is True at tokens, and False at the padding after
-        them. What comes back is `(B, T, D)`, and the cache with the new tokens.
-        """
-        x, cache = self.attend_with_cache(x, positions, cache, query_mask)
-        return self.transform(x), cache
-
-
 @keras.saving.register_keras_serializable("d2l_attention")
-class CausalBlock(CausalSelfAttention, TransformerBlock):
+class CausalBlock(TransformerBlock):
     """An encoder block that sees no later token, and so can keep a cache.
 
         y = norm(x + self_attention(x) up to each position)
@@ -583,7 +568,7 @@ class CausalBlock(CausalSelfAttention, TransformerBlock):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class AttentionBlock(CausalSelfAttention):
+class AttentionBlock(ResidualBlock):
     """A causal block around any attention layer with heads.
 
         y = norm(x + attention(x) up to each position)

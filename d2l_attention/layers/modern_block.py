@@ -7,7 +7,7 @@ heads share keys and values.
 
 from d2l_attention._checks import check_positive
 from d2l_attention._config import Configurable
-from d2l_attention.layers.blocks import AddNorm, CausalSelfAttention
+from d2l_attention.layers.blocks import AddNorm, ResidualBlock
 from d2l_attention.layers.masking import check_mask, masked_softmax
 from d2l_attention.layers.multi_head import split_heads
 from d2l_attention.layers.multi_query import grouped_scores, grouped_sum
@@ -380,7 +380,7 @@ class AddRMSNorm(AddNorm):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class ModernBlock(CausalSelfAttention):
+class ModernBlock(ResidualBlock):
     """A causal block as language models of 2026 stack it.
 
         y = x + attention(rms(x))

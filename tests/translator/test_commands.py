@@ -202,7 +202,11 @@ def test_a_heatmap_that_cannot_be_written_is_named(finished, tmp_path, capsys):
     assert path in capsys.readouterr().err
 
 
-def test_the_same_command_again_changes_nothing(finished, small_run, capsys):
+def test_the_same_command_again_changes_nothing(
+    small_run, finished, tmp_path, capsys
+):
+    # A copy: other workers read the folder at the same time.
+    finished = shutil.copytree(finished, tmp_path / "run")
     before = (finished / "history.csv").read_bytes()
     assert train(small_run(finished)) == 0
     assert (finished / "history.csv").read_bytes() == before
