@@ -40,11 +40,6 @@ def draw_list_ops(
     Returns:
         Two int32 arrays: the ids `(N, T)`, which are indices in
         `LIST_OPS_TOKENS`, padded with 0; and the labels `(N,)`, 0 … 9.
-
-    Raises:
-        ValueError: If a number is not positive, `min_length` is above
-            `max_length`, or the depth or the number of arguments allows no
-            list.
     """
     _check_positive(
         num_examples=num_examples, min_length=min_length, max_depth=max_depth
@@ -133,10 +128,6 @@ def draw_retrieval(
         `(N, Q)`, and the places where they stand `(N, Q)`. Ids 1 … num_names
         are questions, the next num_names · num_values are pairs of name and
         value, and the last num_fillers are fillers.
-
-    Raises:
-        ValueError: If a number is not positive, there are more questions than
-            names, or `length` is too small.
     """
     _check_positive(
         num_examples=num_examples,

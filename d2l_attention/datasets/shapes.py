@@ -50,9 +50,6 @@ def draw_shapes(num_examples, seed=0, size=24, noise=0.1):
         A `Shapes`: images, captions, kinds, colours, counts, and where the
         shapes are.
 
-    Raises:
-        ValueError: If a number is not as described.
-
     Example:
         >>> from d2l_attention.datasets import draw_shapes
         >>> drawn = draw_shapes(2)

@@ -87,10 +87,6 @@ def flash_attention(
         or wider; a query with nothing to attend to gets zeros. If asked also
         the log-sum-exp `(B, H, T)`, −inf for such a query.
 
-    Raises:
-        ValueError: If `block_size` is not positive, the mask is not boolean,
-            or shapes do not match.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import flash_attention

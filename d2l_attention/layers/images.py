@@ -40,9 +40,6 @@ def patches(images, size):
     Returns:
         Tensor `(B, N, size · size · channels)` with N = rows · columns.
 
-    Raises:
-        ValueError: If `images` has other axes, or `size` does not divide them.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import patches
@@ -266,9 +263,6 @@ def contrastive_loss(images, texts, scale):
 
     Returns:
         Float tensor `()`: ln B if all pairs are alike.
-
-    Raises:
-        ValueError: If the shapes differ, or are not `(B, D)`.
 
     Example:
         >>> import numpy as np

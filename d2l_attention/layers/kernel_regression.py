@@ -36,10 +36,6 @@ def nadaraya_watson(
         Float tensor `(B, T, V)`; with `return_attention_scores`, also the
         weights `(B, T, S)`.
 
-    Raises:
-        ValueError: If `width` is a number that is not positive, or query and
-            key differ in size.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import nadaraya_watson

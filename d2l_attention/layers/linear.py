@@ -113,9 +113,6 @@ def linear_attention(
     Returns:
         As `recurrent_attention`.
 
-    Raises:
-        ValueError: If `log_decay` has four axes.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import linear_attention

@@ -27,9 +27,6 @@ def padding_mask(lengths, size):
     Returns:
         Bool tensor `(B, 1, S)`, or `(B, T, S)`.
 
-    Raises:
-        ValueError: If `lengths` is not an integer tensor of rank 1 or 2.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import padding_mask
@@ -91,9 +88,6 @@ def window_mask(num_queries, num_keys, before, after):
     Returns:
         Bool tensor `(T, S)`.
 
-    Raises:
-        ValueError: If `before` or `after` is negative.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import window_mask
@@ -147,9 +141,6 @@ def masked_softmax(scores, mask=None):
     Returns:
         Float tensor `(..., T, S)` of the dtype of `scores`. Rows sum to 1,
         or to 0 where nothing may be attended.
-
-    Raises:
-        ValueError: If `mask` is not boolean or does not broadcast.
 
     Example:
         >>> import numpy as np

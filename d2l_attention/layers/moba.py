@@ -164,10 +164,6 @@ def select_blocks(scores, top, block_size, positions=None, num_groups=None):
     Returns:
         Bool tensor `(B, H, T, N)`.
 
-    Raises:
-        ValueError: If a size is not positive, or `num_groups` does not divide
-            the heads.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import select_blocks

@@ -36,9 +36,6 @@ def soft_cap(scores, cap):
     Returns:
         Float tensor like `scores`.
 
-    Raises:
-        ValueError: If `cap` is not positive and finite.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import soft_cap
@@ -80,9 +77,6 @@ def sparsemax(scores, mask=None):
     Returns:
         Float tensor `(..., T, S)` of the dtype of `scores`. Rows sum to 1,
         or to 0 where nothing may be attended.
-
-    Raises:
-        ValueError: If `mask` is not boolean or does not broadcast.
 
     Example:
         >>> import numpy as np
@@ -126,9 +120,6 @@ def sigmoid_weights(scores, mask=None):
 
     Returns:
         Float tensor `(..., T, S)` of the dtype of `scores`.
-
-    Raises:
-        ValueError: If `mask` is not boolean or does not broadcast.
 
     Example:
         >>> import numpy as np
@@ -179,9 +170,6 @@ def attend_over_depth(query, outputs, mask=None, epsilon=1e-6):
     Returns:
         Float tensor `(B, T, D)`, and the weights `(B, T, L)`. Where nothing
         may be read, both are 0.
-
-    Raises:
-        ValueError: If `mask` is not boolean or does not broadcast.
 
     Example:
         >>> import numpy as np

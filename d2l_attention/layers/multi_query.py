@@ -29,9 +29,6 @@ def grouped_query_attention(query, key, value, mask=None, dropout=None):
         Float tensor `(B, T, H, V)`, and the weights `(B, H, T, S)` as they
         were before dropout. A query with nothing to attend to gets zeros.
 
-    Raises:
-        ValueError: If `mask` is not boolean, or does not fit.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention import grouped_query_attention

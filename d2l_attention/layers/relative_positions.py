@@ -39,9 +39,6 @@ def rotary_frequencies(width, base=10_000.0):
     Returns:
         float64 array `(P/2,)`, radians per token, falling from 1.
 
-    Raises:
-        ValueError: If `width` is odd or not positive.
-
     Example:
         >>> from d2l_attention import rotary_frequencies
         >>> rotary_frequencies(4).tolist()
@@ -140,9 +137,6 @@ def yarn_frequencies(
     Returns:
         float64 array `(P/2,)`.
 
-    Raises:
-        ValueError: If `ramp` is neither of the two.
-
     Example:
         >>> from d2l_attention import rotary_frequencies
         >>> from d2l_attention.layers.relative_positions import yarn_frequencies
@@ -221,9 +215,6 @@ def rotate(x, frequencies, start=0, *, interleaved=False, magnitude=1.0):
 
     Returns:
         Float tensor `(B, T, H, K)` of the dtype of `x`.
-
-    Raises:
-        ValueError: If there are more pairs than K features have.
 
     Example:
         >>> import numpy as np
@@ -351,10 +342,6 @@ def relative_buckets(
 
     Returns:
         int32 tensor `(T, S)` or `(B, T, S)`.
-
-    Raises:
-        ValueError: If the buckets of one direction are not two halves, or
-            `max_distance` leaves nothing for the second half.
 
     Example:
         >>> import numpy as np

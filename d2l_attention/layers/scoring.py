@@ -24,9 +24,6 @@ def dot_product_scores(query, key):
     Returns:
         Float tensor `(…, T, S)`.
 
-    Raises:
-        ValueError: If query and key differ in their number of features.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention.layers.scoring import dot_product_scores
@@ -54,9 +51,6 @@ def scaled_dot_product_scores(query, key):
     Returns:
         Float tensor `(…, T, S)`.
 
-    Raises:
-        ValueError: If query and key differ in their number of features.
-
     Example:
         >>> import numpy as np
         >>> from d2l_attention.layers.scoring import scaled_dot_product_scores
@@ -80,9 +74,6 @@ def gaussian_scores(query, key):
 
     Returns:
         Float tensor `(…, T, S)`.
-
-    Raises:
-        ValueError: If query and key differ in their number of features.
 
     Example:
         >>> import numpy as np

@@ -235,9 +235,6 @@ class ContrastivePair(Configurable, keras.Model):
     Returns:
         Dict of `"image"` and `"text"`, vectors `(B, dim)` of length 1.
 
-    Raises:
-        ValueError: If the inputs are no such dict, or if pairs have weights.
-
     Example:
         >>> import keras
         >>> import numpy as np
