@@ -10,7 +10,8 @@ A constructor names what is its own, and hands `**options` to its parent's:
 `help(Child)`, `Child?` and the reference show the keyword arguments of the
 parent too, because the signature of the class holds them. An argument is an
 attribute of the same name, so it is in the config. A constructor that takes
-`**kwargs` instead adds only those of Keras: `name`, `dtype`, `trainable`.
+`**kwargs` instead adds only those of Keras: `name`, `dtype`, `trainable`. A
+name that no constructor takes arrives at Keras, which refuses it.
 """
 
 import inspect

@@ -128,7 +128,7 @@ def test_the_transformer_needs_few_mechanisms():
         "multi_head",
         "multi_query",
         "positional_encoding",
-        "splitting",
+        "reshaping",
     ], done.stderr
 
 

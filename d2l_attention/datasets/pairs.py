@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from d2l_attention.datasets.corpus import read_corpus
-from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.corpus_warnings import find_warnings
 from d2l_attention.datasets.parallel_text import (
     DataError,
     are_two,
@@ -47,14 +47,13 @@ def load_pairs(
     seed=0,
     raw=False,
     reverse=False,
-    spreadsheet=False,
     verbose=0,
 ):
     """Split parallel sentences so that no source sentence is in two splits.
 
     Args:
         path: None for the shipped corpus; a tab-separated file (two columns
-            or more; plain, gzipped or zipped); two files with aligned lines;
+            or more; plain or gzipped); two files with aligned lines;
             or `"download:fra-eng"`.
         test_path: One file or two, like `path`. All its pairs within
             `max_length` are the test, in its order, in place of pairs that
@@ -78,8 +77,6 @@ def load_pairs(
             splits. Which pairs are long or equal is decided in normalized
             text.
         reverse: Whether source and target change places, in all files.
-        spreadsheet: Whether to take away the quotes that a spreadsheet puts
-            around cells; a cell may then be broken over lines.
         verbose: 1 prints what strikes a reader of the pairs, how many were
             read, how many were dropped and why, and how many each split has;
             0 prints nothing.
@@ -93,7 +90,7 @@ def load_pairs(
         DataError: If the file is unusable or too small for the splits.
     """
     test = None
-    options = (max_bad_share, reverse, spreadsheet, verbose)
+    options = (max_bad_share, reverse, verbose)
     read = _read(path, columns, *options)
     turkic = turkic_sides(read)
     if verbose and any(turkic):
@@ -149,13 +146,13 @@ def load_pairs(
     return splits
 
 
-def _read(path, columns, max_bad_share, reverse, spreadsheet, verbose):
+def _read(path, columns, max_bad_share, reverse, verbose):
     """The pairs of a file, or of the shipped corpus, as people see them."""
     if path is None:
         one, two = check_columns(columns, 2)[:: -1 if reverse else 1]
         return [(row[one - 1], row[two - 1]) for row in read_corpus()]
     signs = Counter()
-    options = {"reverse": reverse, "spreadsheet": spreadsheet, "signs": signs}
+    options = {"reverse": reverse, "signs": signs}
     pairs = read_pairs(path, max_bad_share, columns, raw=True, **options)
     if verbose and signs:
         some = ", ".join(
@@ -182,7 +179,7 @@ def _by_tokens(read, turkic, path, verbose):
     for tokens, pair in zip(normalize_pairs(read, turkic), read, strict=True):
         written.setdefault(tokens, pair)
     if verbose and path is not None:
-        for look in look_at(written):
+        for look in find_warnings(written):
             print(f"Warning: {named(path)}: {look}")
     return written
 

@@ -1,18 +1,18 @@
-"""Parallel text in files of others: plain, gzipped, zipped or downloaded.
+"""Parallel text in files of others, or downloaded.
 
-A file that cannot be used raises a `DataError`.
+A corpus is text in UTF-8 with tabs between its columns, or two files with
+aligned lines; gzip may have packed it. No other kind of file is guessed at:
+what is no such text raises a `DataError`.
 """
 
 from collections import Counter
 from contextlib import contextmanager
-import csv
 import gzip
 import io
 import itertools
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 import re
 import warnings
-import zipfile
 import zlib
 
 from d2l_attention.datasets.tokens import (
@@ -32,7 +32,6 @@ def read_pairs(
     columns=None,
     raw=False,
     reverse=False,
-    spreadsheet=False,
     signs=None,
 ):
     """Read the pairs of a tab-separated file.
@@ -55,7 +54,7 @@ def read_pairs(
     """
     pairs, numbers, widths, bad = [], [], [], {}
     wordless = [0, 0]  # of source and target, in lines with more columns
-    for number, line, width, cells in _rows(path, columns, spreadsheet):
+    for number, line, width, cells in _rows(path, columns):
         pair = tuple(clean(cell, signs) for cell in cells)
         usable = len(line) <= MAX_LINE and "\0" not in line
         if usable and len(pair) == 2 and all(pair):
@@ -66,7 +65,7 @@ def read_pairs(
                 wordless[i] += width > 2 and not any(map(str.isalpha, text))
         elif line.strip():
             bad[number] = line if len(bad) < SHOWN else ""
-    needed = _needed(path, columns, spreadsheet)
+    needed = _needed(path, columns)
     if columns is None and pairs:
         # a line with more columns than most has a tab within a sentence
         usual = Counter(widths).most_common(1)[0][0]
@@ -94,12 +93,11 @@ def read_pairs(
     return [pair[::-1] for pair in pairs] if reverse else pairs
 
 
-def _rows(path, columns, spreadsheet):
+def _rows(path, columns):
     """Number and text of each line, its columns, its source and target."""
-    read = spreadsheet_rows if spreadsheet else plain_rows
     if not are_two(path):
         one, two = (x - 1 for x in check_columns(columns))
-        for number, line, cells in read(read_lines(local(path)), path):
+        for number, line, cells in _cells(read_lines(local(path)), path):
             width = len(cells)
             while width > 2 and not cells[width - 1].strip():
                 width -= 1
@@ -111,7 +109,7 @@ def _rows(path, columns, spreadsheet):
             f"Two files have no columns to choose. Received: {columns} for "
             f"{named(path)}."
         )
-    source, target = (read(read_lines(local(one)), one) for one in path)
+    source, target = (_cells(read_lines(local(x)), x) for x in path)
     for one, two in itertools.zip_longest(source, target):
         if one is None or two is None:
             ended, last = (
@@ -125,18 +123,15 @@ def _rows(path, columns, spreadsheet):
         yield one[0], f"{one[1]}\t{two[1]}", 2, cells
 
 
-def _needed(path, columns, spreadsheet):
+def _needed(path, columns):
     """What a line needs to be a pair, in a message."""
-    needed = "text in both files"
-    if not are_two(path):
-        one, two = check_columns(columns)
-        needed = (
-            f"text in columns {one} and {two} (--columns names others), and "
-            "tabs between columns"
-        )
-    if spreadsheet:
-        needed += ", and a quote within a cell is doubled"
-    return needed
+    if are_two(path):
+        return "text in both files"
+    one, two = check_columns(columns)
+    return (
+        f"text in columns {one} and {two} (--columns names others), and tabs "
+        "between columns"
+    )
 
 
 def are_two(path):
@@ -157,11 +152,7 @@ def local(path):
 
 def named(path):
     """The name of a corpus, of one file or two, in a message."""
-    return (
-        " and ".join(map(str, path))
-        if isinstance(path, list | tuple)
-        else str(path)
-    )
+    return " and ".join(map(str, path)) if are_two(path) else str(path)
 
 
 def one_or_two(text):
@@ -191,13 +182,14 @@ def check_columns(columns, number=None):
     return columns
 
 
-# name → (address, checksum). manythings.org serves only its newest edition.
-# This copy never changes: Dive into Deep Learning hosts it, and publishes its
-# checksum.
+# name → (address, checksum, file in it). manythings.org serves only its newest
+# edition. This copy never changes: Dive into Deep Learning hosts it, and
+# publishes its checksum.
 DOWNLOADS = {
     "fra-eng": (
         "https://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
         "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
+        "fra.txt",
     ),
 }
 
@@ -215,16 +207,19 @@ def download(name):
             f"There is no download of this name. Received: {name!r}; "
             f"known: {', '.join(sorted(DOWNLOADS))}."
         )
-    url, checksum = DOWNLOADS[name]
-    folder = pooch.os_cache("d2l_attention")
+    url, checksum, member = DOWNLOADS[name]
     try:
-        path = pooch.retrieve(
-            url, checksum, fname=url.split("/")[-1], path=folder
+        (path,) = pooch.retrieve(
+            url,
+            checksum,
+            fname=url.split("/")[-1],
+            path=pooch.os_cache("d2l_attention"),
+            processor=pooch.Unzip([member]),
         )
     except (ValueError, OSError, requests.RequestException) as error:
         raise DataError(
             f"Could not fetch {name} from {url}: {error} You can download a "
-            "file by hand and pass its path instead."
+            f"file by hand, unpack it, and pass the path of its {member}."
         ) from error
     return Path(path)
 
@@ -236,59 +231,33 @@ MAX_BYTES = 500_000_000  # of text; more is refused
 MAX_LINE = 10_000  # characters; a longer line is unusable
 BLOCK = 1 << 16  # characters that are read at once
 
-PAGE = 'the lines of Python in "Other kinds of files" of docs/training.md'
-
-_WORKBOOK = (
-    "is a workbook. Save its sheet as text in UTF-8: with tabs, and name that "
-    f'file with --spreadsheet, or as "CSV UTF-8", of which {PAGE} make tabs.'
+OTHERS = (
+    'A corpus is text in UTF-8, plain or gzipped; "Other kinds of files" in '
+    "docs/training.md converts others."
 )
-_PACKED = (
-    "is packed. Unpack it, and name the file; .gz and .zip may stay packed."
-)
-_NO_TEXT = {  # what a file begins with
-    b"\xd0\xcf\x11\xe0": _WORKBOOK,  # of Excel, before 2007
-    b"BZh": _PACKED,
-    b"\xfd7zXZ": _PACKED,
-    b"7z\xbc\xaf": _PACKED,
-    b"Rar!": _PACKED,
-    b"(\xb5/\xfd": _PACKED,  # zstd
-    b"%PDF": "is a PDF. Save its sentences as text.",
-}
-_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its first bytes, as surrogates
-_LANGUAGE = re.compile(r"(.*)\.([a-z]{2,3}(?:[_-]\w+)?)")  # as in train.en
-_FORMAT = re.compile(r".*\.(xml|tmx|ids|txt|tsv|csv|md|pdf)")
-_NOTE = re.compile(r"[._]|(readme|licen[cs]e|copying|about|notes)\b", re.I)
 
 
 def read_lines(path):
     """The number and the text of each line, in bounded memory.
 
-    A line ends in `\\n` or `\\r\\n`, or in `\\r` where a file has no `\\n`. A
-    `\\r` elsewhere is white space, and a warning gives the lines that hold it.
-    A line of more than `MAX_LINE` characters is cut to one more than that.
+    A line ends in `\\n` or `\\r\\n`. Another `\\r` is white space, and a
+    warning gives the lines that hold one. A line of more than `MAX_LINE`
+    characters is cut to one more than that.
     """
+    number, outside, strays = 0, 0, []
     with path.open("rb") as file, _unpacked(file, path) as content:
-        blocks = _blocks(file, content, path)
-        first = next(blocks, "")
-        if _is_utf_16(first):
-            raise DataError(
-                f"{path} is UTF-16, or no text. For UTF-16, {PAGE} save it as "
-                "UTF-8."
-            )
-        mac = "\r" in first[:-1] and "\n" not in first
-        end, stray = ("\r", "\n") if mac else ("\n", "\r")
-        lines = _split(itertools.chain([first], blocks), end, path)
-        number, outside, strays = 0, 0, []
+        lines = _split(_blocks(file, content, path), path)
         for number, line in enumerate(lines, 1):
-            if stray in line:
-                if mac or _are_several(line):
-                    raise _mixed(path, number)
+            if "\r" in line:
                 # before a tab it ends no line: `paste` has joined two files
                 outside += line.count("\r") - line.count("\r\t")
                 strays.append(number)
             yield number, line
-        if outside > number:
-            raise _mixed(path, strays[0])
+    if outside and outside >= number:
+        raise DataError(
+            f"{path} has line ends of another kind: more \\r than lines, from "
+            f"line {strays[0]} on. {OTHERS}"
+        )
     if strays:
         warnings.warn(
             f"{path}: a carriage return (\\r) that ends no line was read as a "
@@ -298,30 +267,9 @@ def read_lines(path):
         )
 
 
-def _is_utf_16(text):
-    """Whether a text, read as UTF-8, is UTF-16, or none: NUL fills it."""
-    return text[:2] in _UTF_16 or text.count("\0") > len(text) / 8
-
-
 def _some_of(numbers):
     """The first of some numbers, in a message."""
     return ", ".join(map(str, numbers[:5])) + " …" * (len(numbers) > 5)
-
-
-def _are_several(line):
-    """Whether carriage returns end the lines within a line.
-
-    Two rows of columns can be a single one, with a break in its second cell.
-    """
-    rows = ["\t" in part.strip("\t") for part in line.split("\r")]
-    return len(line) > MAX_LINE or sum(rows) > 2
-
-
-def _mixed(path, number):
-    return DataError(
-        f"{path} has line ends of two kinds, \\n and the \\r of old Macs (line "
-        f"{number}). Save it with one kind, in an editor."
-    )
 
 
 def _blocks(file, content, path):
@@ -353,22 +301,20 @@ def _blocks(file, content, path):
             bar.update(file.tell() - bar.n)
 
 
-def _split(blocks, end, path):
+def _split(blocks, path):
     """The lines of a text, without their ends."""
     number, rest = 0, ""
     for block in blocks:
         try:
             block.encode()
         except UnicodeEncodeError as error:
-            number += 1 + block.count(end, 0, error.start)
+            number += 1 + block.count("\n", 0, error.start)
             byte = ord(block[error.start]) - 0xDC00
             raise DataError(
                 f"{path} is not UTF-8: line {number} holds the byte "
-                f"0x{byte:02x}. If that line alone is wrong, mend it; if not, "
-                "save the file as UTF-8, with an editor or with "
-                "`iconv -f OLD_ENCODING -t UTF-8`."
+                f"0x{byte:02x}. Mend that line, if no other is wrong. {OTHERS}"
             ) from error
-        *lines, rest = (rest + block).split(end)
+        *lines, rest = (rest + block).split("\n")
         number += len(lines)
         for line in lines:
             yield line.rstrip("\r")[: MAX_LINE + 1]
@@ -380,144 +326,48 @@ def _split(blocks, end, path):
 
 @contextmanager
 def _unpacked(file, path):
-    """The content of an open file, or of the one text in an archive."""
-    start = file.read(8)
-    for beginning, what in _NO_TEXT.items():
-        if start.startswith(beginning):
-            raise DataError(f"{path} {what}")
-    file.seek(0)
-    packed = zipfile.is_zipfile(file)
+    """The content of an open file, which gzip may have packed."""
+    is_packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     try:
-        if packed:
-            with zipfile.ZipFile(file) as archive:
-                with archive.open(_text_in(archive, path)) as content:
-                    yield content
-        elif start.startswith(b"PK"):
-            raise zipfile.BadZipFile("its directory is missing")
-        elif start.startswith(b"\x1f\x8b"):
-            with gzip.open(file) as content:
-                yield content
-        else:
-            yield file
-    except (
-        zipfile.BadZipFile,
-        gzip.BadGzipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,  # an unknown method of compression
-        RuntimeError,  # the archive has a password
-    ) as error:
+        yield gzip.open(file) if is_packed else file
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(
             f"{path} is a damaged archive, or cannot be read: {error}"
         ) from error
 
 
-def _text_in(archive, path):
-    """The name of the one text in an archive that is no note about it."""
-    names = archive.namelist()
-    for name in names:
-        inside = PurePosixPath(name.replace("\\", "/"))
-        if inside.is_absolute() or ".." in inside.parts:
-            raise DataError(f"{path} holds a path that escapes it: {name!r}.")
-    texts = [
-        name
-        for name in names
-        if name.endswith((".txt", ".tsv"))
-        and not _NOTE.match(PurePosixPath(name).name)
-    ]
-    if len(texts) == 1:
-        return texts[0]
-    if "xl/workbook.xml" in names or "content.xml" in names:
-        raise DataError(f"{path} {_WORKBOOK}")
-    stems = {}
-    for name in names:
-        if not _FORMAT.fullmatch(name) and (of := _LANGUAGE.fullmatch(name)):
-            stems.setdefault(of[1], []).append(name)
-    for aligned in stems.values():
-        if len(aligned) == 2:
-            raise DataError(
-                f"{path} holds two files with aligned lines. Unpack it, and "
-                f"name both: --corpus {','.join(aligned)}."
-            )
-    some = f"{', '.join(names[:5])}{', …' * (len(names) > 5)}"
-    raise DataError(
-        f"{path} must hold one .txt or .tsv file. Received: {some}. Unpack it, "
-        "and name the file."
-    )
+_QUOTED = re.compile('"([^"]|"")*"')  # as a spreadsheet writes some cells
 
 
-# The cells of lines with tabs, and the quotes that a spreadsheet adds: it puts
-# a cell into quotes that holds a quote, a tab or the end of a line, some also
-# one that holds a comma, and doubles the quotes within.
-
-_QUOTED = re.compile('"([^"]|"")*"')
-
-
-def plain_rows(lines, path):
-    """Number, text and cells of each row of a text, whose quotes are its own.
+def _cells(lines, path):
+    """Number, text and cells of each line; quotes are those of the text.
 
     A warning counts the cells that a spreadsheet may have put into quotes,
     unless more cells hold quotes that no spreadsheet writes.
     """
-    quoted, others, example, opened = 0, 0, "", ""
+    quoted, others, example = 0, 0, ""
     for number, line in lines:
         cells = line.split("\t")
         yield number, line, cells
-        if '"' not in line:
-            continue
-        for cell in cells:
+        for cell in cells if '"' in line else ():
             if _QUOTED.fullmatch(cell):
                 quoted += 1
                 example = example or f"{cell} in line {number}"
             elif '"' in cell:
                 others += 1
-        # A cell that is broken over lines is the last of a row, then the first.
-        first, last = cells[0], cells[-1]
-        if opened and first.endswith('"') and first.count('"') % 2:
-            quoted, others = quoted + 1, others - 2  # its halves
-            example, opened = example or opened, ""
-        if last.startswith('"') and last.count('"') % 2:
-            opened = f"{last} in line {number}"
     if quoted > others:
         warnings.warn(
             f"{path}: {quoted:,} cells stand in quotes, such as {example}. If "
-            "a spreadsheet put them there, --spreadsheet takes them away.",
+            'a spreadsheet put them there, "Other kinds of files" in '
+            "docs/training.md takes them away.",
             stacklevel=2,
         )
 
 
-def spreadsheet_rows(lines, path):
-    """Rows as a spreadsheet writes them, without its quotes.
-
-    Each has the number of its first line, its text and its cells. A line that
-    no spreadsheet writes has no cells; nor have those after it, up to the end
-    of its quote.
-    """
-    of_row = []
-
-    def remembered():
-        for number, line in lines:
-            of_row.append((number, line))
-            yield line.replace("\r", " ") + "\n"
-
-    rows = csv.reader(remembered(), delimiter="\t", strict=True)
-    while True:
-        of_row.clear()
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error:
-            for number, line in of_row:
-                yield number, line, []
-        else:
-            yield of_row[0][0], " ".join(line for _, line in of_row), cells
-
-
 # Lines that are no pairs: a few are skipped, and many refuse a file.
 
-SHOWN = 9  # lines that say what kind of file it is
+SHOWN = 9  # lines of which a message may quote one
 
 
 def _report_bad_lines(name, bad, num_good, max_bad_share, needed):
@@ -537,34 +387,17 @@ def _report_bad_lines(name, bad, num_good, max_bad_share, needed):
         if bad:
             warnings.warn(f"{message}; skipped.", stacklevel=4)
         return
-    first = [line for _, line in sorted(bad.items()) if line][:SHOWN]
-    shown = f"Line {min(bad)} begins with {first[0][:60]!r}."
-    if any("\0" in line for line in first):
+    first = next(line for _, line in sorted(bad.items()) if line)
+    shown = f"Line {min(bad)} begins with {first[:60]!r}."
+    if any("\0" in line for line in bad.values()):
         shown = "They hold the character NUL, which no text has."
     remedy = "Mend them, or let --max-bad-share skip more."
-    if 4 * num_good < len(bad) and "\t" not in first[0]:
-        if kind := _kind_of(first):
-            raise DataError(
-                f"{name} looks like {kind}; {PAGE} make tabs of it. {shown}"
-            )
+    if 4 * num_good < len(bad) and "\t" not in first:
         remedy = (
             "If each language has a file of its own, name both: --corpus "
             "train.en,train.fr."
         )
     raise DataError(
         f"{message}; at most {max_bad_share:.1%} are tolerated. A line needs "
-        f"{needed}. {shown} {remedy}"
+        f"{needed}. {shown} {remedy} {OTHERS}"
     )
-
-
-def _kind_of(lines):
-    """What the first lines of a file without tabs look like; None = text."""
-    beginning = lines[0].lstrip()[:1]
-    if beginning in ("{", "["):
-        return "JSON"
-    if beginning == "<":
-        return "TMX or other XML"
-    for mark, name in ((";", "semicolons"), (",", "commas")):
-        if sum(mark in line for line in lines) > len(lines) / 2:
-            return f"columns with {name} between"
-    return None

@@ -18,7 +18,7 @@ from d2l_attention.layers.multi_head import (
     multi_head_attention,
     split_heads,
 )
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 

@@ -24,7 +24,7 @@ from d2l_attention.layers.graph_loops import (
 )
 from d2l_attention.layers.masking import check_mask
 from d2l_attention.layers.multi_head import HeadProjections
-from d2l_attention.layers.splitting import (
+from d2l_attention.layers.reshaping import (
     ceil_divide,
     even_blocks,
     pad_to,

@@ -9,7 +9,7 @@ each with blocks of its own in memory; two at a time is faster than one. Its
 
 from functools import partial
 
-from d2l_attention.layers.splitting import ceil_divide
+from d2l_attention.layers.reshaping import ceil_divide
 import keras
 from keras import ops, tree
 

@@ -12,7 +12,7 @@ from d2l_attention.layers.multi_head import (
     HeadProjections,
     multi_head_attention,
 )
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 

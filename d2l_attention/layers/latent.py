@@ -13,8 +13,11 @@ from d2l_attention.layers.multi_head import (
     multi_head_attention,
 )
 from d2l_attention.layers.multi_query import grouped_query_attention
-from d2l_attention.layers.relative_positions import check_frequencies, rotate
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.relative_positions import (
+    RotatesByPosition,
+    check_frequencies,
+)
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 
@@ -125,7 +128,7 @@ def expand_values(latent, value_kernel):
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class LatentAttention(MultiHeadAttention):
+class LatentAttention(RotatesByPosition, MultiHeadAttention):
     """MLA: multi-head attention that reads keys and values out of a latent.
 
         c_s = norm(y_s W_D),  k_s = y_s W_KR Ω_s
@@ -218,15 +221,6 @@ class LatentAttention(MultiHeadAttention):
         self.value_kernel = self.add_weight((r, h * self.value_dim), name="U_V")
         output_size = self.output_dim or query[-1]
         self.output_layer = self._dense("W_o", output_size, h * self.value_dim)
-
-    def rotate(self, x, start):
-        return rotate(
-            x,
-            self.frequencies,
-            start,
-            interleaved=self.interleaved,
-            magnitude=self.magnitude,
-        )
 
     def project_query(self, query, start=0):
         """Queries `(B, T, H, K + P)`, the last P rotated."""

@@ -13,7 +13,7 @@ from d2l_attention.layers.multi_head import (
     multi_head_attention,
     split_heads,
 )
-from d2l_attention.layers.splitting import (
+from d2l_attention.layers.reshaping import (
     join_chunks,
     split_into_chunks,
     take_rows,

@@ -22,7 +22,7 @@ from d2l_attention.layers.masking import (
 )
 from d2l_attention.layers.multi_query import grouped_scores
 from d2l_attention.layers.relative_positions import RotaryAttention
-from d2l_attention.layers.splitting import (
+from d2l_attention.layers.reshaping import (
     ceil_divide,
     pad_to,
     reshape,

@@ -7,6 +7,7 @@ heads share keys and values.
 
 from d2l_attention._checks import check_positive
 from d2l_attention._config import Configurable
+from d2l_attention.layers.base import wide
 from d2l_attention.layers.blocks import AddNorm, ResidualBlock
 from d2l_attention.layers.masking import check_mask, masked_softmax
 from d2l_attention.layers.multi_head import split_heads
@@ -139,9 +140,9 @@ def _wide(scores, mask):
     """Scores of float32 or wider, a mask of their shape, and their dtype."""
     scores = ops.convert_to_tensor(scores)
     dtype = scores.dtype
-    wide = keras.backend.result_type(dtype, "float32")
-    scores = ops.cast(scores, wide)
-    dtype = dtype if keras.backend.is_float_dtype(dtype) else wide
+    scores = ops.cast(scores, wide(dtype))
+    if not keras.backend.is_float_dtype(dtype):
+        dtype = scores.dtype
     seen = scores > -float("inf")
     if mask is not None:
         seen = ops.logical_and(check_mask(mask, scores.shape), seen)
@@ -184,11 +185,9 @@ def attend_over_depth(query, outputs, mask=None, epsilon=1e-6):
     if mask is not None:  # what may not be read may hold anything
         outputs = ops.where(ops.expand_dims(mask, -1), outputs, 0.0)
     # At least float32: in float16 the square of 256 is infinite.
-    wide = ops.cast(
-        outputs, keras.backend.result_type(outputs.dtype, "float32")
-    )
-    mean_square = ops.mean(wide * wide, axis=-1, keepdims=True)
-    keys = ops.cast(wide / ops.sqrt(mean_square + epsilon), outputs.dtype)
+    keys = ops.cast(outputs, wide(outputs.dtype))
+    mean_square = ops.mean(keys * keys, axis=-1, keepdims=True)
+    keys = ops.cast(keys / ops.sqrt(mean_square + epsilon), outputs.dtype)
     scores = ops.sum(ops.expand_dims(query, -2) * keys, axis=-1)  # (B, T, L)
     weights = masked_softmax(scores, mask)
     read = ops.sum(ops.expand_dims(weights, -1) * outputs, axis=-2)

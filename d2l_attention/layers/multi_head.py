@@ -11,7 +11,7 @@ from d2l_attention.layers.base import (
 )
 from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
 from d2l_attention.layers.masking import join_causal_mask, masked_softmax
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 

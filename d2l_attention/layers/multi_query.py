@@ -3,7 +3,7 @@
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.masking import masked_softmax
 from d2l_attention.layers.multi_head import MultiHeadAttention
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 

@@ -2,7 +2,7 @@
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.cache import attend_with_cache, contiguous_cache
+from d2l_attention.layers.cache import attend_with_cache
 from d2l_attention.layers.masking import (
     check_mask,
     join_masks,
@@ -17,19 +17,26 @@ from d2l_attention.layers.moba import (
     select_blocks,
     sum_blocks,
 )
-from d2l_attention.layers.multi_head import HeadProjections, split_heads
+from d2l_attention.layers.multi_head import (
+    HeadProjections,
+    MultiHeadAttention,
+    split_heads,
+)
 from d2l_attention.layers.multi_query import (
     check_shared_heads,
     grouped_scores,
     grouped_sum,
 )
-from d2l_attention.layers.relative_positions import check_frequencies, rotate
+from d2l_attention.layers.relative_positions import (
+    RotatesByPosition,
+    check_frequencies,
+)
 import keras
 from keras import ops
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class CompressedAttention(HeadProjections, AttentionLayer):
+class CompressedAttention(RotatesByPosition, HeadProjections, AttentionLayer):
     """NSA: three attentions, to means of blocks, chosen blocks and a window.
 
         head_h = Σ_c g_c,h softmax(scores_c,h) values_c,g
@@ -120,15 +127,6 @@ class CompressedAttention(HeadProjections, AttentionLayer):
         """Rotated keys of the three `(B, S, 3G, K)`; the first at `start`."""
         return self.rotate(super().project_key(key), start)
 
-    def rotate(self, x, start):
-        return rotate(
-            x,
-            self.frequencies,
-            start,
-            interleaved=self.interleaved,
-            magnitude=self.magnitude,
-        )
-
     def attend(
         self,
         query,
@@ -190,12 +188,7 @@ class CompressedAttention(HeadProjections, AttentionLayer):
         )
         return spread, *rest
 
-    def make_cache(self, batch_size, max_length):
-        """An empty cache of the keys and values of the three."""
-        rows = (batch_size, max_length, self.num_kv_heads)
-        return contiguous_cache(
-            (*rows, self.key_dim), self.value_dim, self.compute_dtype
-        )
+    make_cache = MultiHeadAttention.make_cache  # for 3G heads
 
     def step(self, x, positions, cache, query_mask=None):
         """As `MultiHeadAttention.step`.

@@ -9,7 +9,7 @@ from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import check_shapes
 from d2l_attention.layers.masking import causal_mask, masked_softmax, token_mask
 from d2l_attention.layers.multi_head import SelfAttentionByPattern
-from d2l_attention.layers.splitting import (
+from d2l_attention.layers.reshaping import (
     join_chunks,
     split_into_chunks,
     with_neighbors,

@@ -10,7 +10,7 @@ from d2l_attention.layers.cache import (
     write_cache,
 )
 from d2l_attention.layers.multi_query import grouped_query_attention
-from d2l_attention.layers.splitting import ceil_divide
+from d2l_attention.layers.reshaping import ceil_divide
 from keras import ops
 import numpy as np
 

@@ -13,7 +13,7 @@ from d2l_attention.layers.masking import (
     merge_masks,
 )
 from d2l_attention.layers.multi_head import HeadProjections
-from d2l_attention.layers.splitting import (
+from d2l_attention.layers.reshaping import (
     ceil_divide,
     join_chunks,
     split_into_chunks,

@@ -8,7 +8,7 @@ from d2l_attention.layers.base import (
 from d2l_attention.layers.graph_loops import place_of_highest
 from d2l_attention.layers.masking import NO_SCORE, causal_mask, token_mask
 from d2l_attention.layers.multi_head import SelfAttentionByPattern
-from d2l_attention.layers.splitting import (
+from d2l_attention.layers.reshaping import (
     join_chunks,
     reshape,
     split_into_chunks,

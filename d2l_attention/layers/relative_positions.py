@@ -19,7 +19,7 @@ from d2l_attention.layers.multi_query import (
     grouped_scores,
     grouped_sum,
 )
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 import numpy as np
@@ -420,9 +420,22 @@ def biased_attention(
     return grouped_sum(dropped, value), weights  # (B, T, H, V)
 
 
+class RotatesByPosition:
+    """`rotate` with the frequencies of the layer."""
+
+    def rotate(self, x, start):
+        return rotate(
+            x,
+            self.frequencies,
+            start,
+            interleaved=self.interleaved,
+            magnitude=self.magnitude,
+        )
+
+
 @keras.saving.register_keras_serializable("d2l_attention")
-class RotaryAttention(GroupedQueryAttention):
-    """Multi-head attention whose queries and keys are rotated by position.
+class RotaryAttention(RotatesByPosition, GroupedQueryAttention):
+    """RoPE: multi-head attention whose queries and keys rotate by position.
 
         head_h = softmax(R_t(x_t W_q,h) · R_s(y_s W_k,g) / √K) y W_v,g
         output = [head_1; …; head_H] W_o
@@ -471,15 +484,6 @@ class RotaryAttention(GroupedQueryAttention):
         self.frequencies = check_frequencies(frequencies, self.key_dim)
         self.interleaved = interleaved
         self.magnitude = magnitude
-
-    def rotate(self, x, start):
-        return rotate(
-            x,
-            self.frequencies,
-            start,
-            interleaved=self.interleaved,
-            magnitude=self.magnitude,
-        )
 
     def project_query(self, query, start=0):
         """Rotated queries `(B, T, H, K)`; the first stands at `start`."""

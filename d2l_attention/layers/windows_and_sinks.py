@@ -5,6 +5,7 @@ p mod size, where it writes over the one that left the window.
 """
 
 from d2l_attention._checks import check_positive
+from d2l_attention.layers.base import wide
 from d2l_attention.layers.cache import contiguous_cache, refuse_beyond
 from d2l_attention.layers.masking import (
     check_mask,
@@ -15,7 +16,7 @@ from d2l_attention.layers.masking import (
 from d2l_attention.layers.multi_head import MultiHeadAttention
 from d2l_attention.layers.multi_query import grouped_scores, grouped_sum
 from d2l_attention.layers.relative_positions import RotaryAttention
-from d2l_attention.layers.splitting import reshape, take_rows
+from d2l_attention.layers.reshaping import reshape, take_rows
 import keras
 from keras import ops
 
@@ -58,12 +59,11 @@ def sink_attention(query, key, value, sinks, mask=None, dropout=None):
 
 def sink_softmax(scores, sinks, mask=None):
     """The weights of `sink_attention`, of scores `(B, H, T, S)`."""
-    wide = keras.backend.result_type(scores.dtype, "float32")
-    dtype, scores = scores.dtype, ops.cast(scores, wide)
+    dtype, scores = scores.dtype, ops.cast(scores, wide(scores.dtype))
     if mask is not None:
         mask = check_mask(mask, scores.shape)
         scores = ops.where(mask, scores, -float("inf"))
-    sinks = ops.cast(sinks, wide)[:, None, None]  # (H, 1, 1)
+    sinks = ops.cast(sinks, scores.dtype)[:, None, None]  # (H, 1, 1)
     sinks = sinks + ops.zeros_like(scores[..., :1])  # (B, H, T, 1)
     weights = masked_softmax(ops.concatenate([scores, sinks], axis=-1))
     return ops.cast(weights[..., :-1], dtype)

@@ -1,4 +1,8 @@
-"""Write whole sentences with a model that predicts the next token."""
+"""Greedy and beam search: whole sentences from a model of the next token.
+
+They need two methods of a model, `start` and `step`. What these keep between
+two tokens, a cache of keys and values or a recurrent state, is the model's.
+"""
 
 from d2l_attention._checks import check_positive, check_room
 from d2l_attention._config import Configurable

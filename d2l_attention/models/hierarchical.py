@@ -4,7 +4,7 @@ from d2l_attention._checks import check_positive
 from d2l_attention._config import Configurable
 from d2l_attention.layers.base import wide
 from d2l_attention.layers.pooling import AttentionPooling
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 from d2l_attention.models.recurrent import gru
 import keras
 from keras import ops

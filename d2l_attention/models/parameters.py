@@ -150,11 +150,7 @@ def copy_attention_layer(layer, source):
     """
     for name, each in {"layer": layer, "source": source}.items():
         _check_attention(name, each)
-    if not source.built:
-        raise ValueError(
-            "`source` must be built, or it has no weights to copy: call it "
-            f"first. Received: {source.name!r}, not built."
-        )
+    _check_built("source", source)
     features = _features(source)
     _check_sizes(
         _sizes(layer, _features(layer) if layer.built else features),
@@ -165,6 +161,14 @@ def copy_attention_layer(layer, source):
         _features(layer)
     for new, old in zip(layer.weights, source.weights, strict=True):
         new.assign(ops.reshape(old, new.shape))
+
+
+def _check_built(name, layer):
+    if not layer.built:
+        raise ValueError(
+            f"`{name}` must be built, or it has no weights to copy: call it "
+            f"first. Received: {layer.name!r}, not built."
+        )
 
 
 def copy_language_model(model, source):
@@ -222,11 +226,7 @@ def copy_language_model(model, source):
                 f"`{name}` must be a ModernLanguageModel, or a Qwen3Backbone "
                 f"of keras-hub. Received: {type(each).__name__}."
             )
-    if not source.built:
-        raise ValueError(
-            "`source` must be built, or it has no weights to copy: call it "
-            f"first. Received: {source.name!r}, not built."
-        )
+    _check_built("source", source)
     received, wanted = _language_model(model), _language_model(source)
     longest = max(_longest(model), _longest(source))
     for each in (received, wanted):
@@ -293,11 +293,7 @@ def copy_with_dense_attention(model):
         >>> tuple(weights.shape)
         (1, 2, 5, 5)
     """
-    if not model.built:
-        raise ValueError(
-            "`model` must be built, or it has no weights to copy: call it "
-            f"first. Received: {model.name!r}, not built."
-        )
+    _check_built("model", model)
     if not _flash_layers(model):
         raise ValueError(
             "`model` must hold a FlashAttention of d2l_attention. Received: "

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from d2l_attention.layers.graph_loops import scan_states
-from d2l_attention.layers.splitting import reshape
+from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops
 

@@ -2,8 +2,8 @@
 
 from d2l_attention._checks import check_dict, check_positive
 from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.reshaping import reshape
 from d2l_attention.layers.scoring import AdditiveAttention
-from d2l_attention.layers.splitting import reshape
 from d2l_attention.models.recurrent import (
     GatedUnit,
     gated_states,

@@ -26,7 +26,6 @@ from d2l_attention.datasets import (
 )
 from d2l_attention.datasets.tokens import normalize, without_end_marks
 from d2l_attention.datasets.vocabularies import PIECES_PER_TOKEN
-from d2l_attention.translator.batches import Corpus, read_splits
 from d2l_attention.translator.scores import score
 from d2l_attention.translator.settings import (
     TEXTS,
@@ -34,6 +33,7 @@ from d2l_attention.translator.settings import (
     changed_texts,
     settings_of,
 )
+from d2l_attention.translator.training_corpus import Corpus, read_splits
 from d2l_attention.translator.translator import Translator, draw
 import filelock
 import keras

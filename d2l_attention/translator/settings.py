@@ -52,7 +52,6 @@ class Settings:
     test_corpus: str | list | None = None
     columns: list | None = None
     reverse: bool = False
-    spreadsheet: bool = False
     max_bad_share: float = 0.01
     max_length: int = 16
     num_pairs: int | None = None
@@ -190,14 +189,13 @@ HELP = {
     "dropout": "rate of dropout",
     "normalize_first": "normalize what each sublayer reads, not what follows "
     "it: pre-norm (transformer)",
-    "corpus": "tab-separated text; plain, gzipped or zipped; two files with "
+    "corpus": "tab-separated text; plain or gzipped; two files with "
     "aligned lines, as in train.en,train.fr; or download:fra-eng (default: the "
     "shipped corpus)",
     "test_corpus": "the test, in files like those of --corpus; its sources "
     "are not trained on (default: --num-test pairs, drawn at random)",
     "columns": "columns of the source and the target (default: 1,2)",
     "reverse": "let source and target change places, in all files",
-    "spreadsheet": "take away the quotes that a spreadsheet puts around cells",
     "max_bad_share": "share of lines that may be no pairs, and are skipped",
     "max_length": "longest sentence, in tokens, on either side",
     "num_pairs": "number of pairs to use, drawn at random (default: all)",
@@ -288,3 +286,17 @@ def changed_texts(before, now):
         if before.get(checksum) != now.get(checksum)
         and before.get(name) == now[name]
     ]
+
+
+def as_options(values):
+    """Names and values as options; a value of None is left to its default."""
+    options = []
+    for name, value in values.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            options.append(f"--{option}" if value else f"--no-{option}")
+        elif isinstance(value, list):
+            options.append(f"--{option}={','.join(map(str, value))}")
+        elif value is not None:
+            options.append(f"--{option}={value}")
+    return options

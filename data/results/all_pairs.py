@@ -1,13 +1,13 @@
 """A run's test scores, greedy and with a beam of 4.
 
-    python -m d2l_attention train RUN --corpus fra-eng.zip --max-length 20 \
+    python -m d2l_attention train RUN --corpus fra.txt --max-length 20 \
         --num-test 5000 --num-validation 1000 --batch-size 128 --workers 2 \
         --normalize-first --vocab-size 8000 --epochs 10
-    python -m d2l_attention train RUN --corpus fra-eng.zip --max-length 20 \
+    python -m d2l_attention train RUN --corpus fra.txt --max-length 20 \
         --num-test 5000 --num-validation 1000 --batch-size 128 --workers 2 \
         --normalize-first --dim 256 --ffn-dim 1024 --dropout 0.2 \
         --learning-rate 0.001 --epochs 5
-    python -m d2l_attention train RUN --corpus fra-eng.zip --max-length 20 \
+    python -m d2l_attention train RUN --corpus fra.txt --max-length 20 \
         --num-test 5000 --num-validation 1000 --batch-size 128 \
         --normalize-first --dim 256 --ffn-dim 1024 --dropout 0.2 \
         --learning-rate 0.001 --vocab-size 10000 \

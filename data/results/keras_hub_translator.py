@@ -1,6 +1,6 @@
 """The translator of a run, made of keras-hub's layers, on the same batches.
 
-    python -m d2l_attention train RUN --corpus fra-eng.zip …
+    python -m d2l_attention train RUN --corpus fra.txt …
     python data/results/keras_hub_translator.py RUN > data/results/DATE_….csv
     python data/results/keras_hub_translator.py RUN --race
 
@@ -23,9 +23,9 @@ import time
 
 from d2l_attention import PositionalEncoding
 from d2l_attention.translator import Translator, bleu, chrf, training_loop
-from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import DEFAULT_LAYERS, Settings
+from d2l_attention.translator.training_corpus import Corpus
 from d2l_attention.translator.training_step import Trainer
 import keras
 from keras import ops

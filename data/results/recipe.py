@@ -1,6 +1,6 @@
 """What each part of the trainer's recipe brings, on 30,000 pairs.
 
-    python data/results/recipe.py FOLDER --corpus fra-eng.zip \
+    python data/results/recipe.py FOLDER --corpus fra.txt \
         > data/results/DATE_recipe.csv
 
 Each recipe adds one thing to the recipe above it. Each is trained with three

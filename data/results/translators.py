@@ -6,7 +6,7 @@
         > data/results/DATE_rnnsearch.csv
     python data/results/translators.py \
         --only FixedContextSeq2Seq BahdanauSeq2Seq Transformer \
-        --path fra-eng.zip --num-pairs 30000 --max-length 10 \
+        --path fra.txt --num-pairs 30000 --max-length 10 \
         --num-test 2000 --epochs 10 --dropout 0.2 --learning-rate 4e-3 \
         > data/results/DATE_fra_eng.csv
 

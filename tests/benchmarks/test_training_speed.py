@@ -8,12 +8,10 @@ of 64, 32 units, 2 layers; embeddings of 32 as well. With the real corpus in
 model as Keras's own layers and a loop that is unrolled in the graph.
 """
 
-from pathlib import Path
 import time
 
 from d2l_attention import AdditiveAttention, BahdanauSeq2Seq
 from d2l_attention.datasets.corpus import read_corpus
-from d2l_attention.datasets.parallel_text import read_pairs
 from d2l_attention.datasets.vocabularies import make_vectorizers, pairs_to_ids
 import keras
 from keras import ops
@@ -21,7 +19,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "fra-eng.zip"
 LENGTH, BATCH, DIM, LAYERS = 10, 64, 32, 2
 
 
@@ -61,10 +58,7 @@ class KerasRival(keras.Model):
 
 
 def batches():
-    if TATOEBA.exists():
-        pairs = read_pairs(TATOEBA)[:600]
-    else:
-        pairs = [sentence[:2] for sentence in read_corpus()[:600]]
+    pairs = [sentence[:2] for sentence in read_corpus()[:600]]
     vectorizers = make_vectorizers(pairs)
     source, target = pairs_to_ids(pairs, vectorizers, LENGTH)
     sizes = [v.vocabulary_size() for v in vectorizers]

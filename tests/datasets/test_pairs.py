@@ -1,4 +1,3 @@
-from pathlib import Path
 import re
 
 from d2l_attention.datasets import (
@@ -13,8 +12,6 @@ from d2l_attention.datasets import (
 )
 import numpy as np
 import pytest
-
-TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "fra-eng.zip"
 
 
 @pytest.fixture(scope="module")
@@ -331,9 +328,8 @@ def test_chinese_is_split_by_character(tmp_path):
     assert {"试", "。"} <= set(vocabulary)
 
 
-@pytest.mark.skipif(not TATOEBA.exists(), reason="the real corpus is not here")
-def test_the_real_corpus_loads():
-    pairs = load_pairs(TATOEBA, max_length=10, num_pairs=30_000, num_test=2000)
+def test_the_real_corpus_loads(tatoeba):
+    pairs = load_pairs(tatoeba, max_length=10, num_pairs=30_000, num_test=2000)
     assert len(pairs.test) == 2000 and len(pairs.train) > 20_000
     assert not {s for s, _ in pairs.train} & {s for s, _ in pairs.test}
 

@@ -86,12 +86,6 @@ def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
     assert read_pairs(path) == [("go .", "va !"), ("run !", "cours !")]
 
 
-def test_line_ends_of_the_classic_mac_are_read(tmp_path):
-    path = tmp_path / "pairs.txt"
-    path.write_bytes(b"go\tva\rrun\tcours\r")
-    assert read_pairs(path) == [("go", "va"), ("run", "cours")]
-
-
 def test_gzipped_text_is_read_and_half_of_it_refused(tmp_path):
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress("\n".join(LINES).encode()))
@@ -246,9 +240,8 @@ def test_two_files_have_a_comma_between_them(tmp_path):
 
 
 def test_memory_is_bounded_whatever_an_archive_holds(tmp_path, monkeypatch):
-    path = tmp_path / "bomb.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.txt", "a" * 50_000_000)  # one line
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"a" * 50_000_000))  # one line
     assert path.stat().st_size < 100_000
     tracemalloc.start()
     with pytest.raises(DataError, match=r"1 of 1 .*begins with 'aaaa"):
@@ -298,19 +291,6 @@ def write_zip(path, members):
     return path
 
 
-def test_a_zip_of_one_text_is_read_and_its_notes_are_not(tmp_path):
-    path = write_zip(
-        tmp_path / "a.zip",
-        {
-            "_about.txt": "terms",
-            "fra-eng/README.txt": "of this corpus",
-            "fra-eng/License-CC.txt": "",
-            "fra-eng/fra.txt": "\n".join(LINES),
-        },
-    )
-    assert len(read_pairs(path)) == 300
-
-
 def test_few_bad_lines_are_skipped_and_their_numbers_told(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("\n".join([*LINES, "no tab here", "empty\t ", ""]))
@@ -343,46 +323,8 @@ def test_a_file_that_is_not_utf_8_names_byte_and_line(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"go .\tva !\n\xe9t\xe9\tsummer\n")
     with pytest.raises(
-        DataError, match="not UTF-8: line 2 .*byte 0xe9. .*save.*iconv"
+        DataError, match="not UTF-8: line 2 .*byte 0xe9. .*Other kinds"
     ):
-        read_pairs(path)
-
-
-@pytest.mark.parametrize("kept", [0.3, 0.9])
-def test_a_truncated_zip_is_refused(tmp_path, kept):
-    whole = write_zip(tmp_path / "whole.zip", {"a.txt": "\n".join(LINES)})
-    data = whole.read_bytes()
-    path = tmp_path / "half.zip"
-    path.write_bytes(data[: int(len(data) * kept)])
-    with pytest.raises(DataError, match="damaged archive"):
-        read_pairs(path)
-
-
-def test_a_zip_whose_content_is_damaged_is_refused(tmp_path):
-    path = write_zip(tmp_path / "a.zip", {"a.txt": "\n".join(LINES)})
-    data = bytearray(path.read_bytes())
-    data[200] ^= 0xFF  # the archive's directory is whole, the text is not
-    path.write_bytes(data)
-    with pytest.raises(DataError, match="damaged archive"):
-        read_pairs(path)
-
-
-@pytest.mark.parametrize("damage", ["content", "password", "method"])
-def test_a_compressed_zip_that_cannot_be_read_is_refused(tmp_path, damage):
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.txt", "\n".join(LINES * 50))
-    data = bytearray(path.read_bytes())
-    start = data.index(b"PK\x01\x02")  # of the directory
-    if damage == "content":
-        data[50:60] = bytes(x ^ 0xFF for x in data[50:60])
-    elif damage == "password":
-        data[6] |= 1
-        data[start + 8] |= 1
-    else:
-        data[8] = data[start + 10] = 99
-    path.write_bytes(data)
-    with pytest.raises(DataError, match="damaged archive, or cannot"):
         read_pairs(path)
 
 
@@ -390,23 +332,6 @@ def test_a_line_with_nul_is_unusable(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("go\tva\nsee\0\tvois\n")
     with pytest.raises(DataError, match=r"1 of 2 lines are not pairs \(line 2"):
-        read_pairs(path)
-
-
-@pytest.mark.parametrize(
-    "name", ["../evil.txt", "/etc/evil.txt", "a\\..\\b.txt"]
-)
-def test_a_path_that_escapes_the_archive_is_refused(tmp_path, name):
-    path = write_zip(tmp_path / "a.zip", {name: "go\tva"})
-    with pytest.raises(DataError, match="escapes"):
-        read_pairs(path)
-
-
-def test_a_zip_of_two_texts_is_refused(tmp_path):
-    path = write_zip(tmp_path / "a.zip", {"a.txt": "", "b.txt": ""})
-    with pytest.raises(
-        DataError, match="one .txt or .tsv.*a.txt.*b.txt.*Unpack"
-    ):
         read_pairs(path)
 
 
@@ -452,7 +377,7 @@ def sha256(path):
 def test_a_download_is_checked_kept_and_not_fetched_twice(server, fetch):
     folder, address = server
     served = write_zip(folder / "a.zip", {"a.txt": "\n".join(LINES)})
-    downloads = {"a": (f"{address}/a.zip", sha256(served))}
+    downloads = {"a": (f"{address}/a.zip", sha256(served), "a.txt")}
     path = fetch(downloads)
     assert len(read_pairs(path)) == 300
     served.unlink()
@@ -464,15 +389,18 @@ def test_a_wrong_checksum_leaves_the_earlier_copy_alone(
 ):
     folder, address = server
     served = write_zip(folder / "a.zip", {"a.txt": "\n".join(LINES)})
-    good = {"a": (f"{address}/a.zip", sha256(served))}
+    good = {"a": (f"{address}/a.zip", sha256(served), "a.txt")}
     path = fetch(good)
     before = path.read_bytes()
     served.write_bytes(b"something else")
-    other = {"a": (f"{address}/a.zip", "0" * 64)}
+    other = {"a": (f"{address}/a.zip", "0" * 64, "a.txt")}
     with pytest.raises(DataError, match="hash"):
         fetch(other)
     assert path.read_bytes() == before
-    assert [p.name for p in (tmp_path / "cache").iterdir()] == ["a.zip"]
+    assert {p.name for p in (tmp_path / "cache").iterdir()} == {
+        "a.zip",
+        "a.zip.unzip",
+    }
 
 
 def test_a_download_that_is_not_there_leaves_nothing_behind(
@@ -480,7 +408,7 @@ def test_a_download_that_is_not_there_leaves_nothing_behind(
 ):
     _, address = server
     with pytest.raises(DataError, match="Could not fetch a .*404"):
-        fetch({"a": (f"{address}/a.zip", "0" * 64)})
+        fetch({"a": (f"{address}/a.zip", "0" * 64, "a.txt")})
     assert not list((tmp_path / "cache").glob("*.zip"))
 
 

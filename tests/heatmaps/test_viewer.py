@@ -19,7 +19,7 @@ from d2l_attention.heatmaps import (
 )
 from d2l_attention.heatmaps.labels import readable
 from d2l_attention.heatmaps.viewer import _SCRIPTS
-from hostile import HOSTILE
+from hostile_tokens import HOSTILE
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np

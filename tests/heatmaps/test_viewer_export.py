@@ -5,7 +5,7 @@ import io
 from xml.etree import ElementTree
 
 from d2l_attention.heatmaps import view_attention
-from hostile import HOSTILE
+from hostile_tokens import HOSTILE
 import matplotlib
 import numpy as np
 from PIL import Image

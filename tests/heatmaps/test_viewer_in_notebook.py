@@ -1,7 +1,7 @@
 """The page in the frame of a notebook."""
 
 from d2l_attention.heatmaps import view_attention
-from hostile import HOSTILE
+from hostile_tokens import HOSTILE
 import nbformat
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ import statistics
 
 from browsing import contrast, rgb
 from d2l_attention.heatmaps import view_attention
-from hostile import HOSTILE
+from hostile_tokens import HOSTILE
 import numpy as np
 import pytest
 

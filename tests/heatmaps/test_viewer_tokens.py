@@ -1,7 +1,7 @@
 """Tokens as a reader sees them: nothing hidden, nothing turned around."""
 
 from d2l_attention.heatmaps.labels import readable
-from hostile import HOSTILE
+from hostile_tokens import HOSTILE
 import pytest
 
 

@@ -118,11 +118,10 @@ def test_evaluating_a_file_of_ones_own(finished, tmp_path, capsys):
     assert "There is no folder" in err and "Translating" not in err
     assert out == ""
     sheet = tmp_path / "sheet.tsv"
-    sheet.write_text('"La tasse rouge."\t"The red cup."\nUn chat.\tA cat.\nno')
-    with pytest.warns(UserWarning, match="2 cells .*--spreadsheet"):
-        assert evaluate([str(finished), str(sheet), "--reverse"]) == 2
+    sheet.write_text("La tasse rouge.\tThe red cup.\nUn chat.\tA cat.\nno")
+    assert evaluate([str(finished), str(sheet), "--reverse"]) == 2
     assert "--max-bad-share" in capsys.readouterr().err
-    options = ["--reverse", "--spreadsheet", "--max-bad-share=0.5", *words[2:]]
+    options = ["--reverse", "--max-bad-share=0.5", *words[2:]]
     with pytest.warns(UserWarning, match="1 of 3 lines"):
         quoted, _ = evaluated(capsys, finished, sheet, *options)
     assert quoted == found

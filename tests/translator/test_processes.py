@@ -11,10 +11,10 @@ import sys
 import time
 
 from d2l_attention.translator import load_translator
-from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.commands.train import main as train
 from d2l_attention.translator.commands.translate import main as translate
 from d2l_attention.translator.settings import add_arguments, settings_of
+from d2l_attention.translator.training_corpus import Corpus
 from d2l_attention.translator.training_step import Trainer
 from d2l_attention.translator.workers import LEFT, free_ports
 import numpy as np

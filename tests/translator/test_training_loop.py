@@ -8,9 +8,9 @@ import sys
 
 from d2l_attention.datasets import SubwordVectorizer, tokenize
 from d2l_attention.translator import Translator
-from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import RunError, Settings
+from d2l_attention.translator.training_corpus import Corpus
 from d2l_attention.translator.training_loop import train
 from d2l_attention.translator.training_step import (
     Trainer,

@@ -6,7 +6,7 @@ from pathlib import Path
 import sys
 
 from d2l_attention._atomic import write_whole
-from d2l_attention.datasets.looks import look_at
+from d2l_attention.datasets.corpus_warnings import find_warnings
 from d2l_attention.datasets.parallel_text import named, read_pairs
 from d2l_attention.datasets.tokens import (
     normalize,
@@ -57,9 +57,6 @@ def main(arguments):
         help="let source and target of the file change places",
     )
     parser.add_argument(
-        "--spreadsheet", action="store_true", help=HELP["spreadsheet"]
-    )
-    parser.add_argument(
         "--max-bad-share",
         type=at_least(0.0, float, below=1.0),
         default=0.01,
@@ -98,10 +95,9 @@ def _pairs(translator, run, options):
         columns=options.columns,
         raw=True,
         reverse=options.reverse,
-        spreadsheet=options.spreadsheet,
     )
     tokens = normalize_pairs(pairs, turkic_sides(pairs))
-    for look in look_at(dict(zip(tokens, pairs, strict=True))):
+    for look in find_warnings(dict(zip(tokens, pairs, strict=True))):
         print(f"Warning: {named(options.file)}: {look}", file=sys.stderr)
     fit = []
     for pair in pairs:

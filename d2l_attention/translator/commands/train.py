@@ -6,13 +6,6 @@ import os
 import sys
 
 from d2l_attention.datasets import DataError
-from d2l_attention.translator.batches import Corpus
-from d2l_attention.translator.resume import (
-    file_options,
-    load_initial_translator,
-    run_options,
-    warn_of_other_text,
-)
 from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import (
     RunError,
@@ -20,8 +13,17 @@ from d2l_attention.translator.settings import (
     at_least,
     settings_of,
 )
+from d2l_attention.translator.settings_file import (
+    file_options,
+    warn_of_other_text,
+)
+from d2l_attention.translator.training_corpus import Corpus
 from d2l_attention.translator.training_loop import ToldToLeave, train
 from d2l_attention.translator.training_step import Trainer
+from d2l_attention.translator.warm_start import (
+    load_initial_translator,
+    run_options,
+)
 from d2l_attention.translator.workers import (
     LEFT,
     LOST,

@@ -77,7 +77,7 @@ _FEW = 50  # pairs of which that cannot be said
 _TOGETHER = 0.2  # correlation; translations have .8, other texts 0
 
 
-def look_at(pairs):
+def find_warnings(pairs):
     """What strikes a reader of pairs, and what to do about it, as many str.
 
     `pairs` has each pair as people wrote it, by the normalized one, in their

@@ -1,6 +1,5 @@
 """What strikes a reader of a corpus is counted, shown, and said once."""
 
-from pathlib import Path
 import random
 
 from d2l_attention.datasets import DataError, load_pairs
@@ -8,7 +7,6 @@ from d2l_attention.datasets.corpus import read_corpus
 from d2l_attention.datasets.parallel_text import read_pairs
 import pytest
 
-TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "fra-eng.zip"
 OPTIONS = {"num_validation": 9, "num_test": 9, "max_length": 30}
 
 
@@ -270,10 +268,9 @@ def test_a_side_in_another_script(looks):
     assert looks(mixed) == []  # two scripts of one language
 
 
-@pytest.mark.skipif(not TATOEBA.exists(), reason="the real corpus is not here")
 @pytest.mark.parametrize("seed", range(3))
-def test_the_real_corpus(seed, looks):
-    pairs = read_pairs(TATOEBA, raw=True)
+def test_the_real_corpus(seed, looks, tatoeba):
+    pairs = read_pairs(tatoeba, raw=True)
     pairs = random.Random(seed).sample(pairs, 10 ** (3 + seed))
     assert not [x for x in looks(pairs) if "same text" not in x]
     half = len(pairs) // 2

@@ -21,7 +21,6 @@ def read_splits(settings, verbose=0):
         test_path=settings.test_corpus,
         columns=settings.columns,
         reverse=settings.reverse,
-        spreadsheet=settings.spreadsheet,
         max_bad_share=settings.max_bad_share,
         max_length=settings.max_length,
         num_pairs=settings.num_pairs,

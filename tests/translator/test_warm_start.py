@@ -6,15 +6,13 @@ import re
 import shutil
 
 from d2l_attention.translator import load_translator
-from d2l_attention.translator.batches import Corpus
 from d2l_attention.translator.commands.evaluate import main as evaluate
 from d2l_attention.translator.commands.train import main as train
-from d2l_attention.translator.resume import (
-    file_options,
-    load_initial_translator,
-)
 from d2l_attention.translator.run_folder import Run
 from d2l_attention.translator.settings import RunError, Settings
+from d2l_attention.translator.settings_file import file_options
+from d2l_attention.translator.training_corpus import Corpus
+from d2l_attention.translator.warm_start import load_initial_translator
 import numpy as np
 import pytest
 

@@ -1,8 +1,9 @@
 """What a corpus becomes, by the settings of a run, and what it says then."""
 
 from d2l_attention.datasets import DataError
-from d2l_attention.translator.batches import Corpus
+from d2l_attention.translator import training_corpus
 from d2l_attention.translator.settings import RunError, Settings
+from d2l_attention.translator.training_corpus import Corpus
 import pytest
 
 
@@ -55,15 +56,14 @@ def test_a_script_without_spaces_names_its_remedy(corpus_of):
 
 def test_the_settings_say_how_a_file_is_read(corpus_of, tmp_path):
     """The test of one's own, too."""
-    sheet = [line.replace("\t", '"\t"').join('""') for line in lines(40)]
     own = tmp_path / "test.tsv"
-    own.write_text('"Stop, it is ""late""."\t"Halte."\nbad\nworse')
+    own.write_text('Stop, it is "late".\tHalte.\nbad\nworse')
     settings = {"test_corpus": str(own), "batch_size": 16, "subwords": 300}
     with pytest.raises(DataError, match="2 of 3 lines.*--max-bad-share"):
-        corpus_of(sheet, spreadsheet=True, **settings)
-    settings |= {"spreadsheet": True, "max_bad_share": 0.7}
+        corpus_of(lines(40), **settings)
+    settings["max_bad_share"] = 0.7
     with pytest.warns(UserWarning, match="2 of 3 lines"):
-        corpus = corpus_of(sheet, **settings)
+        corpus = corpus_of(lines(40), **settings)
     assert corpus.pairs.test == [('Stop, it is "late".', "Halte.")]
     assert corpus.pairs.train[0][0].startswith("Go on")
 
@@ -77,7 +77,7 @@ def test_a_split_without_a_short_pair_is_refused(which, corpus_of, monkeypatch):
     def tokenize(text, vectorizer):
         return ["x"] * (33 if text in long else 32)
 
-    monkeypatch.setattr("d2l_attention.translator.batches.tokenize", tokenize)
+    monkeypatch.setattr(training_corpus, "tokenize", tokenize)
     name = {"train": "train on", "validation": "validate"}.get(which, which)
     with pytest.raises(
         RunError, match=f"No pair to {name} .* 32 pieces.*--max"
