@@ -242,59 +242,44 @@ def _short(text, most=50):
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-_CHINESE = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Microsoft YaHei",
-    "WenQuanYi Zen Hei",
-    "SimHei",
-    # The only face of the collection that some lists of matplotlib name.
-    "Noto Sans CJK JP",
-    "Arial Unicode MS",
-)
-_JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic")
-_KOREAN = (
-    "Noto Sans CJK KR",
-    "Noto Sans KR",
-    "Apple SD Gothic Neo",
-    "Malgun Gothic",
-    "NanumGothic",
-    "Noto Sans CJK JP",
-)
-_CHINESE_SCRIPT = "Chinese"
-_SYMBOLS = "symbols and emoji"
-_UNNAMED = "characters without a name"
-# Fonts that draw a script well, the best first, and their Debian package.
-# Chinese follows the scripts that share its characters: in a Korean or a
-# Japanese text these characters have the shapes that its readers know.
-_FONTS = {
-    "Hangul (Korean)": (_KOREAN, "fonts-noto-cjk"),
-    "Hiragana (Japanese)": (_JAPANESE, "fonts-noto-cjk"),
-    "Katakana (Japanese)": (_JAPANESE, "fonts-noto-cjk"),
-    "Bopomofo": (_CHINESE, "fonts-noto-cjk"),
-    _CHINESE_SCRIPT: (_CHINESE, "fonts-noto-cjk"),
-    _SYMBOLS: (("Symbola", "Noto Emoji", "Segoe UI Emoji"), "fonts-symbola"),
+# Fonts that draw a script well, the best first. In a Korean or a Japanese text,
+# the characters that all three share have the shapes that its readers know.
+_PREFERRED = {
+    "HANGUL": (
+        *("Noto Sans CJK KR", "Noto Sans KR", "Apple SD Gothic Neo"),
+        *("Malgun Gothic", "NanumGothic", "Noto Sans CJK JP"),
+    ),
+    "HIRAGANA": (
+        *("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic"),
+    ),
+    "KATAKANA": ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans"),
+    "CJK": (
+        *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"),
+        *("PingFang SC", "Hiragino Sans GB", "Microsoft YaHei"),
+        *("WenQuanYi Zen Hei", "SimHei", "Noto Sans CJK JP"),
+    ),
 }
-_LONG_NAMES = {name.split()[0]: name for name in _FONTS}
-# What follows the name of the script in the Unicode name of a character.
-_KIND = re.compile(
-    r" (?:CAPITAL|SMALL|LETTER|SYLLAB|UNIFIED|VOWEL|SIGN|DIGIT|NUMBER)"
-)
-_reported = set()
+_reported, _unusable = set(), set()
 
 
 def families_for(texts, family=None):
+    """The families of a label: those of the style, and what they lack.
+
+    matplotlib takes each character from the first family that has it. Where
+    those of the style have not all, installed fonts follow. A warning tells,
+    once for each script, what none of them has.
+    """
     family = list(family or matplotlib.rcParams["font.family"])
-    for script, characters in _lacking("".join(texts), family).items():
-        while missing := characters - _drawn_by(family):
-            name = _font_for(script, missing) or _rescan(script, missing)
-            if name is None or name in family:
-                _tell(script, missing)
-                break
-            family.append(name)
+    seen = {char for char in "".join(texts) if not _is_invisible(char)}
+    missing = seen - frozenset().union(*map(_characters, family))
+    scripts = {_script(char) for char in seen}
+    while missing:
+        name = _best_font(missing, scripts)
+        if name is None:
+            _tell(missing)
+            break
+        family.append(name)
+        missing -= _characters(name)
     return family
 
 
@@ -305,14 +290,31 @@ def provide_fonts(figure):
         text.set_fontfamily(family)
 
 
-def _lacking(text, family):
-    """Dict of script to the set of its characters that no family draws."""
-    characters = {char for char in set(text) if not _is_invisible(char)}
-    scripts = {}
-    for char in sorted(characters - _drawn_by(family)):
-        scripts.setdefault(_script(char), set()).add(char)
-    order = [*_FONTS, *scripts]
-    return dict(sorted(scripts.items(), key=lambda item: order.index(item[0])))
+def _best_font(characters, scripts):
+    """The installed font that draws most of the characters; None if none."""
+    manager = font_manager.fontManager
+    names = [name for x in _PREFERRED if x in scripts for name in _PREFERRED[x]]
+    for rescan in (False, True):
+        if rescan:  # for fonts that are newer than matplotlib's list
+            known = {str(entry.fname) for entry in manager.ttflist} | _unusable
+            for path in sorted(set(font_manager.findSystemFonts()) - known):
+                try:
+                    manager.addfont(path)
+                # A font of pictures cannot be scaled; other files are broken.
+                except (OSError, RuntimeError, NotImplementedError):
+                    _unusable.add(path)
+        installed = {entry.name for entry in manager.ttflist}
+        others = sorted(installed, key=lambda name: ("Sans" not in name, name))
+        best, most = None, 0
+        for name in [*filter(installed.__contains__, names), *others]:
+            drawn = len(characters & _characters(name))
+            if drawn > most:
+                best, most = name, drawn
+            if drawn == len(characters):
+                break
+        if best:
+            return best
+    return None
 
 
 def _is_invisible(char):
@@ -324,72 +326,14 @@ def _is_invisible(char):
 
 
 def _script(char):
-    """The script of a character in plain words, from its Unicode name."""
-    name = unicodedata.name(char, "")
-    if not name:
-        return _UNNAMED
-    # Ideographic and full-width punctuation.
-    if "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uff60":
-        return _CHINESE_SCRIPT
-    if unicodedata.category(char)[0] not in "LMNP":
-        return _SYMBOLS
-    before, *kind = _KIND.split(name, maxsplit=1)
-    script = (before if kind else name.split()[0].split("-")[0]).title()
-    script = _CHINESE_SCRIPT if script == "Cjk" else script
-    return _LONG_NAMES.get(script, script)
-
-
-def _fonts_of(script):
-    return _FONTS.get(
-        script, ((f"Noto Sans {script}", "Nirmala UI"), "fonts-noto-core")
-    )
-
-
-def _font_for(script, characters):
-    """The installed font that draws most of the characters; None if none."""
-    # The "last resort" draws a box with the name of the script in it.
-    entries = {
-        entry.name: entry
-        for entry in font_manager.fontManager.ttflist
-        if entry.weight in (400, "normal")
-        and not entry.name.lstrip(".").startswith(("Last Resort", "LastResort"))
-    }
-    known = [name for name in _fonts_of(script)[0] if name in entries]
-    others = sorted(entries, key=lambda name: ("Sans" not in name, name))
-    best, most = None, 0
-    for name in [*known, *others]:
-        entry = entries[name]
-        face = getattr(entry, "index", 0)
-        drawn = len(characters & _character_map(entry.fname, face))
-        if drawn > most:
-            best, most = name, drawn
-        if drawn == len(characters):
-            break
-    return best
-
-
-def _rescan(script, characters):
-    """The same, among fonts that were installed after matplotlib's list."""
-    manager = font_manager.fontManager
-    known = {str(entry.fname) for entry in manager.ttflist} | _unusable
-    for path in sorted(set(font_manager.findSystemFonts()) - known):
-        try:
-            manager.addfont(path)
-        # A font of pictures cannot be scaled, and other files are broken.
-        except (OSError, RuntimeError, NotImplementedError):
-            _unusable.add(path)
-    return _font_for(script, characters)
-
-
-_unusable = set()
-
-
-def _drawn_by(family):
-    return frozenset().union(*map(_characters, family))
+    """The script of a character: the first word of its Unicode name."""
+    return unicodedata.name(char, "UNNAMED").split()[0].split("-")[0]
 
 
 def _characters(name):
     """The characters of the font that matplotlib takes for a family."""
+    if name.lstrip(".").startswith(("Last Resort", "LastResort")):
+        return frozenset()  # it draws a box with the name of the script
     try:
         path = font_manager.findfont(
             FontProperties(family=[name]), fallback_to_default=False
@@ -406,18 +350,18 @@ def _character_map(path, face):
     return frozenset(map(chr, FT2Font(path, **options).get_charmap()))
 
 
-def _tell(script, characters):
-    if script in _reported:
-        return
-    _reported.add(script)
-    examples = ", ".join(
-        f"{char} (U+{ord(char):04X})" for char in sorted(characters)[:3]
-    )
-    (font, *_), package = _fonts_of(script)
-    example = f", for example {font} (Debian: {package})"
-    warnings.warn(
-        f"No installed font can draw {script}: {examples}. A box stands for "
-        f"each such character. Install a font that has them"
-        f"{example if script != _UNNAMED else ''}.",
-        stacklevel=4,
-    )
+def _tell(characters):
+    for script in sorted({_script(char) for char in characters} - _reported):
+        _reported.add(script)
+        of_script = sorted(x for x in characters if _script(x) == script)
+        examples = ", ".join(f"{x} (U+{ord(x):04X})" for x in of_script[:3])
+        named, advice = "characters without a name", ""
+        if script != "UNNAMED":
+            named = script.title()
+            font = _PREFERRED.get(script, [f"Noto Sans {named}"])[0]
+            advice = f", for example {font}"
+        warnings.warn(
+            f"No installed font can draw {named}: {examples}. A box stands for "
+            f"each such character. Install a font that has them{advice}.",
+            stacklevel=4,
+        )

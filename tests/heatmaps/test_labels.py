@@ -65,26 +65,23 @@ def warnings_of(recwarn):
 
 
 @pytest.mark.parametrize(
-    ("text", "script", "font", "package"),
+    ("text", "script", "font"),
     [
-        ("মনোযোগ", "Bengali", "Noto Sans Bengali", "fonts-noto-core"),
-        ("ध्यान", "Devanagari", "Noto Sans Devanagari", "fonts-noto-core"),
-        ("ความ", "Thai", "Noto Sans Thai", "fonts-noto-core"),
-        ("주의", "Hangul (Korean)", "Noto Sans CJK KR", "fonts-noto-cjk"),
-        ("注意。", "Chinese", "Noto Sans CJK SC", "fonts-noto-cjk"),
-        ("𝌆🦊", "symbols and emoji", "Symbola", "fonts-symbola"),
+        ("মনোযোগ", "Bengali", "Noto Sans Bengali"),
+        ("ध्यान", "Devanagari", "Noto Sans Devanagari"),
+        ("ความ", "Thai", "Noto Sans Thai"),
+        ("주의", "Hangul", "Noto Sans CJK KR"),
+        ("注意", "Cjk", "Noto Sans CJK SC"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_a_script_that_no_font_has_is_told_once(
-    text, script, font, package, recwarn
-):
+def test_a_script_that_no_font_has_is_told_once(text, script, font, recwarn):
     tokens = [text, "a"]
     for _ in range(2):
         plot_attention(np.eye(2), query_tokens=tokens, key_tokens=tokens)
     (warning,) = warnings_of(recwarn)
     assert f"can draw {script}: " in warning
-    assert f"example {font}" in warning and package in warning
+    assert f"for example {font}." in warning
 
 
 @pytest.mark.parametrize(
@@ -130,7 +127,7 @@ def test_two_scripts_take_two_fonts_and_a_third_is_told(machine):
     install(machine, "Anything Serif", "주의")
     with pytest.warns(UserWarning, match=r"Bengali: ন \(U\+09A8\)"):
         found = families_for(["มน 주의 ন"])
-    assert found == [*OWN, "Anything Serif", "Anything Sans"]
+    assert found == [*OWN, "Anything Sans", "Anything Serif"]
 
 
 def test_a_file_that_is_no_font_is_passed_over(machine):
