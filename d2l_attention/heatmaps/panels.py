@@ -1,5 +1,7 @@
 """Many heatmaps under one colour scale: side by side, or one after another."""
 
+from dataclasses import fields
+
 from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.labels import (
     families_for,
@@ -21,11 +23,9 @@ from d2l_attention.heatmaps.plots import (
     turn,
 )
 from d2l_attention.heatmaps.selection import (
+    Selection,
     choose_keys,
-    hidden_keys,
     hide,
-    matrices_of,
-    select_maps,
     share_of_keys,
     to_numpy,
     without_keys,
@@ -104,25 +104,22 @@ def plot_attention_grid(
     Warns:
         UserWarning: If a shown row has weight on a column that is left out.
     """
-    grid = select_maps(
-        weights,
+    selection = Selection(
         query_tokens,
         key_tokens,
         tokens,
         layers,
         heads,
         sample,
-        mask,
         window,
+        mask,
+        hide_keys,
     )
-    allowed = matrices_of(grid)
-    hidden = hidden_keys(hide_keys, allowed)
-    shown = _without(allowed, hidden)
+    grid = selection.of(weights)
     figure, images, _ = _draw_grid(
         grid,
-        hidden,
-        list(shown.values()),
-        heads=heads,
+        [shown.visible for shown in grid.values()],
+        heads,
         figsize=figsize,
         cmap=cmap,
         vmin=vmin,
@@ -130,8 +127,8 @@ def plot_attention_grid(
         max_ticks=max_ticks,
         rtl=rtl,
     )
-    _tell_hidden(images, allowed, hidden)
-    _number_grid(images, shown, annotate, fmt)
+    _tell_hidden(images, grid)
+    _number_grid(images, grid, annotate, fmt)
     return figure
 
 
@@ -278,69 +275,50 @@ def _start_map(
     return ax.title, tell_blocks(shown[-1], max_cells), redraw
 
 
-def _start_grid(
-    frames,
-    mask,
-    fmt,
-    *,
-    query_tokens,
-    key_tokens,
-    tokens=None,
-    layers=None,
-    heads=None,
-    sample=0,
-    window=None,
-    hide_keys=(),
-    annotate=False,
-    **options,
-):
+def _start_grid(frames, mask, fmt, *, annotate=False, **options):
     """Title and note of a grid, and a function that shows frame `i` in it."""
-    chosen = query_tokens, key_tokens, tokens, layers, heads, sample, mask
-    grids = [select_maps(frame, *chosen, window) for frame in frames]
-    allowed = [matrices_of(grid) for grid in grids]
-    shapes = [{path: m.shape for path, m in maps.items()} for maps in allowed]
+    chosen = {x.name for x in fields(Selection)} & options.keys()
+    chosen = {name: options.pop(name) for name in chosen}
+    selection = Selection(**chosen, mask=mask)
+    grids = [selection.of(frame) for frame in frames]
+    shapes = [{path: m.weights.shape for path, m in g.items()} for g in grids]
     for i, shape in enumerate(shapes):
         if shape != shapes[-1]:
             raise ValueError(
                 f"All frames must have the layers and shapes of the last: "
                 f"{shapes[-1]}. Received in frame {i}: {shape}."
             )
-    hidden = hidden_keys(hide_keys, allowed[-1])
-    shown = [_without(maps, hidden) for maps in allowed]
-    every = [weights for maps in shown for weights in maps.values()]
+    every = [shown.visible for grid in grids for shown in grid.values()]
     figure, images, max_cells = _draw_grid(
-        grids[-1], hidden, every, heads=heads, **options
+        grids[-1], every, selection.heads, **options
     )
 
     def redraw(i):
         for (path, column), image in images.items():
-            image.set_data(pool(shown[i][path][column], max_cells)[0])
-        _tell_hidden(images, allowed[i], hidden)
-        numbers = _number_grid(images, shown[i], annotate, fmt)
+            visible = grids[i][path].visible[column]
+            image.set_data(pool(visible, max_cells)[0])
+        _tell_hidden(images, grids[i])
+        numbers = _number_grid(images, grids[i], annotate, fmt)
         return *images.values(), *numbers
 
     notes = {tell_blocks(maps[0], max_cells): True for maps in every}
     return figure.suptitle(" "), "\n".join(filter(None, notes)), redraw
 
 
-def _without(maps, hidden):
-    """Dict of path to the weights without the hidden keys of this layer."""
-    return {path: without_keys(maps[path], hidden[path]) for path in maps}
-
-
-def _tell_hidden(images, maps, hidden):
+def _tell_hidden(images, grid):
     """Write below each panel how much of its weight is hidden."""
     for (path, column), image in images.items():
-        if hidden[path]:
-            share = share_of_keys(maps[path][column], hidden[path])
+        weights, _, _, hidden = grid[path]
+        if hidden:
+            share = share_of_keys(weights[column], hidden)
             image.axes.set_xlabel(f"{share:.0%} hidden")
 
 
-def _number_grid(images, shown, annotate, fmt):
+def _number_grid(images, grid, annotate, fmt):
     """Write the weights into the cells of a grid; the list of the numbers."""
     numbers = []
     for (path, column), image in images.items():
-        weights = shown[path][column]
+        weights = grid[path].visible[column]
         form = number_format(weights, annotate, fmt)
         numbers += number_cells(image, weights, form, annotate)
     return numbers
@@ -348,10 +326,9 @@ def _number_grid(images, shown, annotate, fmt):
 
 def _draw_grid(
     grid,
-    hidden,
     every,
+    heads,
     *,
-    heads=None,
     figsize=None,
     cmap=None,
     vmin=None,
@@ -361,11 +338,10 @@ def _draw_grid(
 ):
     """Draw the maps of a grid under one colour scale, that of `every`.
 
-    `hidden` is a dict of path to the keys whose columns are grey. What comes
-    back are the figure, a dict of path and column to an image, and the most
-    cells on a side of an image.
+    What comes back are the figure, a dict of path and column to an image, and
+    the most cells on a side of an image.
     """
-    shown = matrices_of(grid)
+    shown = {path: shown_map.weights for path, shown_map in grid.items()}
     columns = max(map(len, shown.values()))
     number = sum(map(len, shown.values()))
     if number > _MOST_PANELS:
@@ -396,13 +372,13 @@ def _draw_grid(
                 continue
             weights = maps[column]
             image, note = draw_cells(
-                ax, weights, colours, max_cells, hidden=hidden[path]
+                ax, weights, colours, max_cells, hidden=grid[path].hidden
             )
             images[path, column], notes[note] = image, True
     _label(grid, panels, heads, max_ticks, rtl)
     notes[tell_sums(*(maps.data for maps in shown.values()))] = True
     figure.suptitle("\n".join(filter(None, notes)))
-    label = "\n".join(["keys", *_name_hidden(grid, hidden)])
+    label = "\n".join(["keys", *_name_hidden(grid)])
     figure.supxlabel(label, parse_math=False, fontfamily=families_for([label]))
     figure.supylabel("queries")
     values = np.concatenate([maps.compressed() for maps in every])
@@ -411,12 +387,12 @@ def _draw_grid(
     return figure, images, max_cells
 
 
-def _name_hidden(grid, hidden):
+def _name_hidden(grid):
     """A line that names the hidden keys of all layers, if there are any."""
     names = {
-        name_keys(hidden[path], keys): True
-        for path, (_, _, keys) in grid.items()
-        if hidden[path]
+        name_keys(shown.hidden, shown.key_tokens): True
+        for shown in grid.values()
+        if shown.hidden
     }
     return [f"(grey: hidden {', '.join(names)})"] if names else []
 
@@ -425,10 +401,11 @@ def _label(grid, panels, heads, max_ticks, rtl):
     """Labels stand at the edges, and where the next layer has others."""
     rows = list(grid.items())
     heads = range(panels.shape[1]) if heads is None else heads
-    for row, (path, (maps, queries, keys)) in enumerate(rows):
+    for row, (path, (maps, queries, keys, _)) in enumerate(rows):
         follows = rows[row + 1][1] if row + 1 < len(rows) else None
         ends = follows is None or not (
-            follows[0].shape == maps.shape and _same(follows[2], keys)
+            follows.weights.shape == maps.shape
+            and _same(follows.key_tokens, keys)
         )
         _, t, s = maps.shape
         for column, ax in enumerate(panels[row, : len(maps)]):

@@ -11,7 +11,7 @@ from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.labels import families_for, label_axis
 from d2l_attention.heatmaps.palette import WEIGHTS_MAP
 from d2l_attention.heatmaps.plots import draw_scale, frame_cell, highest
-from d2l_attention.heatmaps.selection import select_maps, to_numpy
+from d2l_attention.heatmaps.selection import Selection, to_numpy
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 import matplotlib.pyplot as plt
@@ -137,10 +137,8 @@ def _choose_heads(weights, head, sample):
             f"`head` must be one of 0 to {number - 1}. Received: {head}."
         )
     chosen = None if head is None else [head]
-    maps = select_maps(
-        weights, None, None, None, None, chosen, sample, None, None
-    )
-    matrices = maps[""][0].filled(np.nan)
+    maps = Selection(heads=chosen, sample=sample).of(weights)
+    matrices = maps[""].weights.filled(np.nan)
     if head is not None:
         return matrices, f", head {head}"
     heads = len(matrices)

@@ -1,7 +1,9 @@
 """The weights to show: which layers, heads, sentence and tokens."""
 
+from dataclasses import dataclass
 import fnmatch
 from numbers import Integral
+from typing import NamedTuple
 import warnings
 
 from d2l_attention._checks import as_array
@@ -46,61 +48,95 @@ def fits(path, layers=None):
     return path in layers
 
 
-def select_maps(
-    weights,
-    query_tokens,
-    key_tokens,
-    tokens,
-    layers,
-    heads,
-    sample,
-    mask,
-    window,
-):
-    """The maps that a function for several maps shows, from its arguments.
+class ShownMap(NamedTuple):
+    """The maps of one layer that are shown, and what is said of them."""
 
-    A path has `(matrices, query tokens, key tokens)`; the matrices are a masked
-    array `(H, T, S)`. The path of an array is `""`.
+    weights: np.ma.MaskedArray  # (H, T, S); masked where nothing may attend
+    query_tokens: list | None
+    key_tokens: list | None
+    hidden: list  # places of the keys whose columns are grey
+
+    @property
+    def visible(self):
+        """The weights without those of hidden keys."""
+        return without_keys(self.weights, self.hidden)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a function for several maps shows; `plot_attention_grid` has more.
+
+    `of(weights)` is a dict of layer path to `ShownMap`; the path of an array
+    is `""`.
     """
-    if isinstance(weights, tuple) and hasattr(weights[-1], "items"):
-        raise TypeError(
-            "`weights` must be maps. `get_attention_weights` returns a pair of "
-            "outputs and maps: give the second of the pair. Received: a tuple."
-        )
-    if not hasattr(weights, "items"):
-        weights = {"": weights}
-    if tokens is not None and not isinstance(tokens, dict):
-        raise TypeError(
-            "`tokens` must be a dict of layer path to a pair of lists; lists "
-            "for all layers are `query_tokens` and `key_tokens`. Received: "
-            f"{type(tokens).__name__}."
-        )
-    num_samples = getattr(weights, "num_samples", None)
-    windowed = {p for p, w in weights.items() if _has_windows(w, num_samples)}
-    if window is not None and not windowed:
-        raise ValueError(f"No layer has windows. Received: {window=}.")
-    tokens = by_path("tokens", tokens, weights)
-    masks = by_path("mask", mask, weights)
-    maps = {}
-    for path in select_layers(weights, layers):
-        of = f"weights of {path!r}" if path else "weights"
-        four_axes = as_floats(weights[path])
-        place = sample
-        if four_axes.ndim != 4:
-            four_axes, place = to_numpy(four_axes, of, 3)[None], 0
-        elif path in windowed:
-            _check_window(four_axes, window, num_samples, of)
-            place = window
-        chosen = _choose(four_axes, place, heads, of)
-        pair = tokens[path] or (query_tokens, key_tokens)
-        matrices = _cut(four_axes[chosen], *pair, path)
-        matrices = hide(matrices, None, of)
-        if masks[path] is not None:
-            shapes = four_axes.shape, matrices.shape
-            allowed = _as_four_axes(masks[path], *shapes, of)[chosen]
-            matrices = np.ma.masked_where(~allowed, matrices, copy=False)
-        maps[path] = (matrices, *pair)
-    return maps
+
+    query_tokens: list | None = None
+    key_tokens: list | None = None
+    tokens: dict | None = None
+    layers: list | str | None = None
+    heads: list | None = None
+    sample: int = 0
+    window: int | None = None
+    mask: object = None
+    hide_keys: object = ()
+
+    def of(self, weights):
+        if isinstance(weights, tuple) and hasattr(weights[-1], "items"):
+            raise TypeError(
+                "`weights` must be maps. `get_attention_weights` returns a "
+                "pair of outputs and maps: give the second of the pair. "
+                "Received: a tuple."
+            )
+        if not hasattr(weights, "items"):
+            weights = {"": weights}
+        if self.tokens is not None and not isinstance(self.tokens, dict):
+            raise TypeError(
+                "`tokens` must be a dict of layer path to a pair of lists; "
+                "lists for all layers are `query_tokens` and `key_tokens`. "
+                f"Received: {type(self.tokens).__name__}."
+            )
+        samples = getattr(weights, "num_samples", None)
+        windowed = {p for p, w in weights.items() if _has_windows(w, samples)}
+        if self.window is not None and not windowed:
+            raise ValueError(
+                f"No layer has windows. Received: window={self.window}."
+            )
+        tokens = by_path("tokens", self.tokens, weights)
+        masks = by_path("mask", self.mask, weights)
+        maps = {}
+        for path in select_layers(weights, self.layers):
+            of = _of(path)
+            four_axes, place = as_floats(weights[path]), self.sample
+            if four_axes.ndim != 4:
+                four_axes, place = to_numpy(four_axes, of, 3)[None], 0
+            elif path in windowed:
+                _check_window(four_axes, self.window, samples, of)
+                place = self.window
+            chosen = _choose(four_axes, place, self.heads, of)
+            pair = tokens[path] or (self.query_tokens, self.key_tokens)
+            matrices = _cut(four_axes[chosen], *pair, path)
+            matrices = hide(matrices, None, of)
+            if masks[path] is not None:
+                shapes = four_axes.shape, matrices.shape
+                allowed = _as_four_axes(masks[path], *shapes, of)[chosen]
+                matrices = np.ma.masked_where(~allowed, matrices, copy=False)
+            maps[path] = matrices, *pair
+        hidden = by_path("hide_keys", self.hide_keys, maps)
+        return {
+            path: ShownMap(
+                *shown,
+                choose_keys(
+                    () if hidden[path] is None else hidden[path],
+                    shown[0].shape[-1],
+                    _of(path),
+                ),
+            )
+            for path, shown in maps.items()
+        }
+
+
+def _of(path):
+    return f"weights of {path!r}" if path else "weights"
 
 
 def by_path(name, given, weights):
@@ -153,33 +189,6 @@ def check_mapping(maps):
             "`maps` must be a mapping of layer path to weights, as "
             f"`get_attention_weights` gives. Received: {type(maps).__name__}."
         )
-
-
-def matrices_of(maps):
-    """Dict of path to the masked array `(H, T, S)` of maps that are shown."""
-    return {path: matrices for path, (matrices, _, _) in maps.items()}
-
-
-def hidden_keys(hide_keys, maps):
-    """Dict of path to the places of the keys whose columns are hidden.
-
-    Args:
-        hide_keys: List of int for all maps, or a dict of path or pattern to
-            one.
-        maps: Dict of path to an array `(H, T, S)`.
-
-    Raises:
-        ValueError: If there is no such key, or no such path.
-    """
-    given = by_path("hide_keys", hide_keys, maps)
-    return {
-        path: choose_keys(
-            () if given[path] is None else given[path],
-            maps[path].shape[-1],
-            f"weights of {path!r}" if path else "weights",
-        )
-        for path in maps
-    }
 
 
 def choose_keys(hide_keys, size, of):

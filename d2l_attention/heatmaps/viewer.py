@@ -19,9 +19,7 @@ from d2l_attention.heatmaps.plots import (
     tell_sums,
 )
 from d2l_attention.heatmaps.selection import (
-    hidden_keys,
-    matrices_of,
-    select_maps,
+    Selection,
 )
 import numpy as np
 
@@ -106,24 +104,24 @@ def view_attention(
             `layer`, `head`, `view` or `sentence_b`, no such key to hide, or
             `scores` holds something else.
     """
-    maps = select_maps(
-        weights,
+    selection = Selection(
         query_tokens,
         key_tokens,
         tokens,
         layers,
         heads,
         sample,
-        mask,
         window,
+        mask,
+        hide_keys,
     )
+    maps = selection.of(weights)
     _check_sentence(maps, sentence_b)
     if view is None:
         view = "map" if scores is None else "overview"
     first = _first_shown(maps, heads, layer, head, view)
-    hidden = hidden_keys(hide_keys, matrices_of(maps))
     listed = _shown_scores(scores, weights, maps, heads)
-    return AttentionView(maps, heads, first, sentence_b, hidden, listed)
+    return AttentionView(maps, heads, first, sentence_b, listed)
 
 
 class AttentionView(Page):
@@ -131,8 +129,8 @@ class AttentionView(Page):
 
     still_folds = True
 
-    def __init__(self, maps, heads, first, sentence_b, hidden, scores):
-        shown = matrices_of(maps)
+    def __init__(self, maps, heads, first, sentence_b, scores):
+        shown = {path: shown_map.weights for path, shown_map in maps.items()}
         lowest, most = _extent(shown)
         if lowest < 0:
             raise ValueError(
@@ -158,10 +156,10 @@ class AttentionView(Page):
                     ),
                     "sums": tell_sums(*matrices.data),
                     "block": blocks[path],
-                    "hidden": sorted({s // blocks[path] for s in hidden[path]}),
+                    "hidden": sorted({s // blocks[path] for s in hidden}),
                     **packed[path],
                 }
-                for path, (matrices, queries, keys) in maps.items()
+                for path, (matrices, queries, keys, hidden) in maps.items()
             ],
         }
         super().__init__(
@@ -175,8 +173,8 @@ class AttentionView(Page):
         path = list(maps)[first["layer"]]
         # The picture that a notebook shows even if it is not trusted.
         self._shown_first = _first_map(path, shown[path], first["head"], heads)
-        self._tokens = maps[path][1:]
-        self._hidden_first = hidden[path]
+        self._tokens = maps[path].query_tokens, maps[path].key_tokens
+        self._hidden_first = maps[path].hidden
 
     def _still(self):
         title, weights = self._shown_first
@@ -304,7 +302,7 @@ def _first_shown(maps, heads, layer, head, view):
             f"Received: {layer!r}."
         )
     place = 0 if layer is None else paths.index(layer)
-    numbers = _head_numbers(maps[paths[place]][0], heads)
+    numbers = _head_numbers(maps[paths[place]].weights, heads)
     if head not in (None, "mean", *numbers):
         raise ValueError(
             f"`head` must be 'mean' or one of {numbers}, the heads shown of "
@@ -325,7 +323,7 @@ def _check_sentence(maps, sentence_b):
     """Refuse a second sentence that begins in no layer."""
     if sentence_b is None:
         return
-    longest = max(min(matrices.shape[1:]) for matrices, _, _ in maps.values())
+    longest = max(min(matrices.shape[1:]) for matrices, *_ in maps.values())
     whole = isinstance(sentence_b, Integral)
     if not whole or not 0 < sentence_b < longest:
         raise ValueError(
@@ -342,7 +340,7 @@ def _shown_scores(scores, weights, maps, heads):
     if not hasattr(weights, "items"):
         weights = {"": weights}
     places = {}
-    for place, (path, (matrices, _, _)) in enumerate(maps.items()):
+    for place, (path, (matrices, *_)) in enumerate(maps.items()):
         size = np.shape(weights[path])[-3]  # -1 is the last head of a layer
         for i, number in enumerate(_head_numbers(matrices, heads)):
             places[path, number % size] = place, i
