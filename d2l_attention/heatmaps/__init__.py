@@ -9,21 +9,24 @@ from d2l_attention.heatmaps.capture import (
     AttentionRecorder,
     get_attention_weights,
 )
-from d2l_attention.heatmaps.display import describe_attention, display_figure
 from d2l_attention.heatmaps.gradients import (
     get_attention_gradients,
     gradient_rollout,
 )
-from d2l_attention.heatmaps.masks import MaskLeak, check_attention_masks
-from d2l_attention.heatmaps.palette import PALETTE
-from d2l_attention.heatmaps.panels import (
+from d2l_attention.heatmaps.grids import (
     animate_attention,
     plot_attention_grid,
 )
-from d2l_attention.heatmaps.pictures import (
+from d2l_attention.heatmaps.masks import MaskLeak, check_attention_masks
+from d2l_attention.heatmaps.notebook_figures import (
+    describe_attention,
+    display_figure,
+)
+from d2l_attention.heatmaps.on_images import (
     join_windows,
     plot_attention_on_image,
 )
+from d2l_attention.heatmaps.palette import PALETTE
 from d2l_attention.heatmaps.plots import (
     plot_alignment,
     plot_attention,

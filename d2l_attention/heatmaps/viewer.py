@@ -10,14 +10,14 @@ from numbers import Integral
 import zlib
 
 from d2l_attention._page import Page
-from d2l_attention.heatmaps.display import describe_attention, display_figure
+from d2l_attention.heatmaps.drawing import pool_blocks, tell_sums
 from d2l_attention.heatmaps.labels import readable_tokens, right_to_left
-from d2l_attention.heatmaps.palette import viridis
-from d2l_attention.heatmaps.plots import (
-    plot_attention,
-    pool_blocks,
-    tell_sums,
+from d2l_attention.heatmaps.notebook_figures import (
+    describe_attention,
+    display_figure,
 )
+from d2l_attention.heatmaps.palette import viridis
+from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import (
     Selection,
 )

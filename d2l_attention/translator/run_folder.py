@@ -322,7 +322,7 @@ class Run:
 
     def draw_curves(self):
         from d2l_attention.heatmaps import plot_learning_curves
-        from d2l_attention.heatmaps.display import to_png
+        from d2l_attention.heatmaps.notebook_figures import to_png
 
         curves = {
             "training loss": self.points("loss"),

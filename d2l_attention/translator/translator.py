@@ -171,7 +171,7 @@ class Translator:
 def draw(translator, text, translation, path):
     """Draw where the model looked: a page for `.html`, otherwise a PNG."""
     from d2l_attention.heatmaps import plot_alignment, view_attention
-    from d2l_attention.heatmaps.display import to_png
+    from d2l_attention.heatmaps.notebook_figures import to_png
 
     weights, source, target = translator.attention(text, translation)
     tokens = {"query_tokens": target, "key_tokens": source}

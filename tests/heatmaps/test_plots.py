@@ -15,7 +15,7 @@ from d2l_attention.heatmaps import (
     plot_learning_curves,
     show_heatmaps,
 )
-from d2l_attention.heatmaps.display import pack, to_png
+from d2l_attention.heatmaps.notebook_figures import pack, to_png
 from d2l_attention.heatmaps.palette import contrast
 import matplotlib
 from matplotlib.collections import QuadMesh

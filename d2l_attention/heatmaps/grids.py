@@ -1,14 +1,9 @@
-"""Many heatmaps under one colour scale: side by side, or one after another."""
+"""Many maps under one colour scale: a grid of heads, or an animation."""
 
 from dataclasses import fields
 
 from d2l_attention._checks import as_array
-from d2l_attention.heatmaps.labels import (
-    families_for,
-    label_axis,
-    readable_tokens,
-)
-from d2l_attention.heatmaps.plots import (
+from d2l_attention.heatmaps.drawing import (
     colour_scale,
     draw_cells,
     draw_scale,
@@ -16,12 +11,17 @@ from d2l_attention.heatmaps.plots import (
     name_keys,
     number_cells,
     number_format,
-    plot_attention,
     pool,
     tell_blocks,
     tell_sums,
     turn,
 )
+from d2l_attention.heatmaps.labels import (
+    families_for,
+    label_axis,
+    readable_tokens,
+)
+from d2l_attention.heatmaps.plots import plot_attention
 from d2l_attention.heatmaps.selection import (
     Selection,
     choose_keys,

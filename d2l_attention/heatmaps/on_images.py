@@ -8,9 +8,9 @@ import math
 import warnings
 
 from d2l_attention._checks import as_array
+from d2l_attention.heatmaps.drawing import draw_scale, frame_cell, highest
 from d2l_attention.heatmaps.labels import families_for, label_axis
 from d2l_attention.heatmaps.palette import WEIGHTS_MAP
-from d2l_attention.heatmaps.plots import draw_scale, frame_cell, highest
 from d2l_attention.heatmaps.selection import Selection, to_numpy
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
