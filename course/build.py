@@ -25,7 +25,7 @@ import runpy
 import sys
 import time
 
-from course import editions, errors_page, handouts
+from course import editions, errors_page, handouts, lists
 from course.editions import target
 import jupytext
 from nbclient import NotebookClient
@@ -211,6 +211,7 @@ def main():
         command = commands.add_parser(name)
         command.add_argument("chapters", nargs="*", help=handouts.CHAPTERS)
     commands.add_parser("errors", help="build the page of errors")
+    commands.add_parser("lists", help="write the lists of all chapters")
     handouts.add_commands(commands)
     # argparse knows no chapters that stand behind an option.
     arguments, others = parser.parse_known_args()
@@ -219,6 +220,11 @@ def main():
     if arguments.command == "errors":
         execute(errors_page.published(), errors_page.PAGE)
         sys.exit("\n".join(errors_problems()) or None)
+    if arguments.command == "lists":
+        lists.write()
+        return runpy.run_path(str(lists.ROOT / "docs/prerequisites.py"))[
+            "write"
+        ]()
     arguments.chapters += others
     names = arguments.chapters
     if arguments.command in handouts.BY_NUMBER:
@@ -241,7 +247,7 @@ def main():
             build(source)
     found = [problem for source in chosen for problem in problems(source)]
     if not names:
-        found += errors_problems()
+        found += errors_problems() + lists.problems()
     sys.exit("\n".join(found) or None)
 
 

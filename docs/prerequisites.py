@@ -1,63 +1,20 @@
 """The drawing of *Start here*: which chapter comes before which.
 
-    python docs/prerequisites.py
+    python -m course.build lists
 
-It reads the table of `start.md`, so that drawing and table agree. Chapters
-in brackets help and are no condition; an arrow that others imply is left out.
-Each box is a link. It is as wide as a phone.
+It is made from `course/chapters.toml`. Chapters in brackets help and are no
+condition; an arrow that others imply is left out. Each box is a link. It is as
+wide as a phone.
 """
 
 from pathlib import Path
 import re
 
+from course import lists
 from course.sheet import NARROW, Sheet
 import networkx as nx
 
 HERE = Path(__file__).parent
-# A chapter's short name, its column and its row, and perhaps the column along
-# which arrows to it run, if not straight: one for all, or one for each start.
-PLACES = {
-    "01": ("Cues", 1.5, 0),
-    "02": ("Regression", 1, 1),
-    "03": ("Masks", 2, 1),
-    "04": ("Scores", 1.5, 2),
-    "05": ("Bahdanau", 1, 3),
-    "06": ("Multi-head", 2, 3),
-    "07": ("Positions", 2, 4),
-    "08": ("Transformer", 1, 5),
-    "09": ("Hard", 3, 1, 3),
-    "10": ("RNNsearch", 0, 3, 0.5),
-    "11": ("Pointers", 0, 3.8, 0.5),
-    "12": ("Hierarchies", 0, 4.6, 0.5),
-    "13": ("Sequences", 0, 6, 0.5),
-    "14": ("Graphs", 3, 3, 2.5),
-    "15": ("Causal", 1, 6),
-    "16": ("Multi-query", 1, 7, 1.5),
-    "17": ("Flash", 2, 5, 2.5),
-    "18": ("Paged", 1, 9, 1.5),
-    "19": ("Linformer", 3, 6, 2.25),
-    "20": ("Performer", 3, 4, 2.5),
-    "21": ("Longformer", 3, 7, 2.25),
-    "22": ("Reformer", 3, 8, 2.25),
-    "23": ("Efficiency", 3, 9, 3.5),
-    "24": ("Context", 1, 10, 1.5),
-    "25": ("Heatmaps", 0, 7, 0.5),
-    "26": ("Scaling out", 0, 8, 0.5),
-    "27": ("Relative", 1, 11, 1.5),
-    "28": ("Windows", 1, 12, 1.5),
-    "29": ("Latent", 1, 8),
-    "30": ("Linear", 2, 11, {"15": 1.5, "20": 2.5}),
-    "31": ("Sparsity", 2, 10, 1.5),
-    "32": ("Today", 2, 12, 1.5),
-    "33": ("Images", 0, 9, 0.5),
-}
-PARTS = {  # the last chapter of each, and its colour
-    "08": ("From cues to the Transformer", "projection"),
-    "14": ("Other ways to attend", "attention"),
-    "24": ("Attention in large models", "memory"),
-    "26": ("In practice", "feed_forward"),
-    "33": ("Since the documents", "norm"),
-}
 WIDTH, HEIGHT, COLUMN, ROW, LINE = 76, 36, 88, 56, 26
 STYLE = """.boxes {stroke-linejoin: round}
 .boxes use {pointer-events: none}
@@ -66,44 +23,48 @@ stroke: #1a1a1a !important; stroke-width: 3px !important}
 .boxes a {outline: none}"""
 
 
-def read_table(text):
-    """A graph of chapters, from the column *Before it*."""
+def read_graph():
+    """A graph of chapters, each with what the list has of it."""
     graph = nx.DiGraph()
-    row = re.compile(r"\| (\d\d) \[(.*?)\]\((.*?)\) \|.*?\| ([^|(]*)")
-    for number, title, address, before in row.findall(text):
-        graph.add_node(number, gid=f"{number} {title}", url=address)
-        for other in re.findall(r"\d\d", before):
-            graph.add_edge(other, number)
+    for chapter in lists.read_chapters():
+        graph.add_node(chapter["number"], **chapter)
+        conditions = chapter["before"].split("(")[0]
+        for other in re.findall(r"\d\d", conditions):
+            graph.add_edge(other, chapter["number"])
     return graph
 
 
 def draw(graph):
     """The sheet: chapters from top to bottom, and the parts below them."""
-    legend = LINE * len(PARTS) + 14
-    rows = 1 + max(row for _, _, row, *_ in PLACES.values())
+    parts = lists.read_parts()
+    legend = LINE * len(parts) + 14
+    rows = 1 + max(row for _, (_, row) in graph.nodes(data="place"))
     sheet = Sheet(ROW * rows + legend, NARROW)
-    first, y = 1, legend - LINE
-    kinds = {}
-    for last, (part, kind) in PARTS.items():
-        numbers = [f"{number:02}" for number in range(first, int(last) + 1)]
-        kinds |= dict.fromkeys(numbers, kind)
-        sheet.box(6, y, f"{numbers[0]}–{last}", kind, 52, 20)
-        sheet.label(66, y + 10, part, align="left")
-        first, y = int(last) + 1, y - LINE
+    colours = {}
+    for i, part in enumerate(parts):
+        numbers = [chapter["number"] for chapter in part["chapter"]]
+        colours |= dict.fromkeys(numbers, part["colour"])
+        y = legend - LINE * (i + 1)
+        ends = f"{numbers[0]}–{numbers[-1]}"
+        sheet.box(6, y, ends, part["colour"], 52, 20)
+        sheet.label(66, y + 10, part["name"], align="left")
     boxes = {}
-    for chapter in sorted(graph):
-        name, column, row, *_ = PLACES[chapter]
-        boxes[chapter] = sheet.box(
+    for number, chapter in sorted(graph.nodes.items()):
+        column, row = chapter["place"]
+        boxes[number] = sheet.box(
             6 + COLUMN * column,
             legend + ROW * (rows - row) - HEIGHT - 8,
-            f"{chapter}\n{name}",
-            kinds[chapter],
+            f"{number}\n{chapter['box']}",
+            colours[number],
             WIDTH,
             HEIGHT,
         )
-        sheet.axes.patches[-1].set(**graph.nodes[chapter])
+        sheet.axes.patches[-1].set(
+            gid=f"{number} {chapter['title']}",
+            url=f"../notebooks/{chapter['source']}.ipynb",
+        )
     for start, end in sorted(nx.transitive_reduction(graph).edges):
-        lane = PLACES[end][3] if len(PLACES[end]) > 3 else None
+        lane = graph.nodes[end].get("lane")
         lane = lane[start] if isinstance(lane, dict) else lane
         connect(sheet, boxes[start], boxes[end], lane)
     for patch in sheet.axes.patches:
@@ -144,7 +105,6 @@ def svg(sheet):
     return re.sub(r'<!--.*-->\n|xlink:(?=href)|; stroke-line[^"]*', "", text)
 
 
-if __name__ == "__main__":
-    table = (HERE / "start.md").read_text(encoding="utf-8")
-    drawn = svg(draw(read_table(table)))
+def write():
+    drawn = svg(draw(read_graph()))
     (HERE / "prerequisites.svg").write_text(drawn, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import re
 
-from course import build, errors_page
+from course import build, errors_page, lists
 import nbformat
 import pytest
 
@@ -226,3 +226,24 @@ def test_a_failing_build_leaves_the_earlier_notebook(chapter):
     with pytest.raises(Exception, match="ZeroDivisionError"):
         build.build(chapter)
     assert build.target(chapter).read_bytes() == before
+
+
+def test_the_lists_are_those_of_the_sources():
+    assert lists.problems() == []
+
+
+def test_a_chapter_more_is_in_every_list():
+    """One entry of the list of chapters, and the number of them."""
+    parts = lists.read_parts()
+    new = parts[-1]["chapter"][-1] | {"number": "99", "source": "99_new"}
+    new |= {"title": "Something new", "short": "new things"}
+    parts[-1]["chapter"].append(new)
+    number = str(sum(len(part["chapter"]) for part in parts))
+    for name, page in lists.PAGES.items():
+        text = (lists.ROOT / name).read_text("utf-8")
+        changed = page(text, parts)
+        assert page(changed, parts) == changed
+        added = {*changed.splitlines()} - {*text.splitlines()}
+        assert "99_new" in " ".join(added)
+        counted = name.startswith("docs/slides") or number in " ".join(added)
+        assert counted, name
