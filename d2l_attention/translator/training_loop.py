@@ -1,4 +1,11 @@
-"""The training loop: log, validate, save, and go on from a checkpoint."""
+"""The training loop: log, validate, save, and go on from a checkpoint.
+
+It is not Keras's `fit` with `BackupAndRestore` (3.15.1), because that brings
+back neither the random state of dropout nor the place within an epoch, so a
+resumed run would differ from one that was never interrupted. And `fit` takes
+the mean of the losses of the workers, whose parts of a batch have different
+numbers of tokens.
+"""
 
 import sys
 import time
