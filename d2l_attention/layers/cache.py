@@ -30,8 +30,8 @@ def write_cache(cache, positions, **new):
             p = positions[b, t]
 
     Without a table, each row is one block of `max_length` slots, and the slot
-    is b max_length + p. A position beyond the last slot writes over another:
-    what a layer makes of it goes through `refuse_beyond`.
+    is b max_length + p. A position beyond the last slot overwrites another
+    token, so a layer passes its output through `refuse_beyond`.
     """
     slots_per_block = cache[next(iter(new))].shape[1]
     positions = ops.cast(positions, "int32")

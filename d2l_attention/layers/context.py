@@ -29,7 +29,7 @@ def mean_context(x, key_mask=None, use_causal_mask=False):
         c_t = Σ_s m_s x_s / Σ_s m_s    over all s, or over s ≤ t
 
     Source: Yang et al. (2019), arXiv:1902.05766, section 3.2; document 004,
-    section 9. A decoder may know the mean of the tokens so far only.
+    section 9. A decoder may only use the mean of the tokens so far.
 
     Args:
         x: Float tensor `(B, T, D)`.
@@ -104,8 +104,8 @@ class ContextGate(Configurable, keras.Layer):
         λ = σ(x·v + (c U)·w)
         output = (1 − λ) x + λ c U
 
-    Each head of each token has a gate λ of its own. w multiplies c U, so it
-    has K features, as a head has, and not C.
+    Each head of each token has its own gate λ. w multiplies c U, so it has K
+    features, as a head has, and not C.
 
     Source: Yang et al. (2019), arXiv:1902.05766, equations 5 and 6.
 

@@ -442,7 +442,7 @@ class Tiles(NamedTuple):
         )
 
     def query_rows(self, x, h, i):
-        """Of rows `(M T, ·)` those of a tile, `(heads, queries, ·)`."""
+        """The rows of a tile, `(heads, queries, ·)`, of rows `(M T, ·)`."""
         t, number = self.num_queries, self.queries
         if not (isinstance(t, int) and t % number == 0):
             number = ops.minimum(number, t - i * number)
@@ -450,7 +450,7 @@ class Tiles(NamedTuple):
         return self._heads(x[first : first + self.heads * number], number)
 
     def visible_rows(self, x, h, i):
-        """Of rows `(M S, ·)` those that a tile sees, `(heads, keys, ·)`."""
+        """The rows that a tile sees, `(heads, keys, ·)`, of rows `(M S, ·)`."""
         s = self.num_keys
         number = s
         if self.offset is not None:

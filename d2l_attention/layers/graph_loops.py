@@ -1,9 +1,9 @@
 """Loops in the graph: over time, over slots of a cache, over blocks.
 
 The portable forms are `keras.ops.scan`, `while_loop` and `slice_update`.
-TensorFlow has forms of its own here. The gradient of `keras.ops.scan` does
-not compile there under XLA. Its `while_loop` would run ten steps at a time,
-each with blocks of its own in memory; two at a time is faster than one. Its
+TensorFlow has its own forms here. The gradient of `keras.ops.scan` does not
+compile there under XLA. Its `while_loop` would run ten steps at a time, each
+with blocks of its own in memory; two at a time is faster than one. Its
 `slice_update` copies the whole array; `scatter_update` need not.
 """
 

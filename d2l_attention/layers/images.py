@@ -23,8 +23,8 @@ def patches(images, size):
         patch n = r · columns + c  has the pixels
             images[r size … (r + 1) size − 1, c size … (c + 1) size − 1]
 
-    Patches stand row by row from the top left, and so do the pixels of one;
-    the channels of a pixel stand side by side. A dense layer on them is a
+    Patches are numbered row by row from the top left, and so are the pixels of
+    a patch; the channels of a pixel are adjacent. A dense layer on them is a
     convolution whose stride is its size, with the same kernel.
 
     A height or width that only the graph knows is checked as it runs, by the
@@ -142,9 +142,9 @@ class LearnedQueryAttention(HeadProjections):
         head_h = softmax(I W_q,h (X W_k,h)ᵀ / √K) X W_v,h
         output = [head_1; …; head_H] W_o
 
-    The queries I `(T, D)` are parameters, the same for every input. The order
-    of the tokens changes nothing, nor does having each of them twice. Padding
-    is read by none, but has to be finite, since 0 · NaN is NaN.
+    The queries I `(T, D)` are parameters, the same for every input. Neither the
+    order of the tokens nor a second copy of each changes the output. Padding is
+    read by none, but has to be finite, since 0 · NaN is NaN.
 
     Source: Lee et al. (2019), arXiv:1810.00825, section 3.2 (pooling by
     multi-head attention); Jaegle et al. (2021), arXiv:2103.03206, section 3.1

@@ -82,15 +82,6 @@ def absorbed_latent_attention(
     Source: DeepSeek-AI (2024), arXiv:2405.04434, section 2.1.2.
 
     Args, returns: As in `expanded_latent_attention`.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import absorbed_latent_attention
-        >>> query, latent = np.zeros((1, 1, 2, 3)), np.ones((1, 4, 5))
-        >>> kernel = np.ones((5, 2, 3))  # R 5, H 2, K = V = 3, P 0
-        >>> out, _ = absorbed_latent_attention(query, latent, kernel, kernel)
-        >>> np.array(out).tolist()
-        [[[[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]]]
     """
     rank, _, size = key_kernel.shape
     moved = ops.einsum("bthk,rhk->bthr", query[..., :size], key_kernel)
@@ -136,7 +127,7 @@ class LatentAttention(RotatesByPosition, MultiHeadAttention):
         output = [head_1; …; head_H] W_o
 
     Here [q ; q_P]_h = x_t W_q,h, and Ω_p rotates by position p as `rotate`
-    does. Query t of T stands at position t + S − T, as in `causal_mask`. The
+    does. Query t of T has the position t + S − T, as in `causal_mask`. The
     cache holds [c ; k], which is R + P numbers a token for all heads together.
     A call expands the keys of all heads; a step absorbs U^K and U^V, unless so
     many tokens come at once that expanding would take less with a long cache.

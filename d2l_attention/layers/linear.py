@@ -97,8 +97,8 @@ def linear_attention(
 
         output = (Λ ∘ Q Kᵀ) V,   Λ_ts = α_{s+1} ⋯ α_t for s ≤ t, otherwise 0
 
-    as `recurrent_attention` has it. Within a chunk, it is computed as it is
-    written; what lies before the chunk comes as one state. The cost grows
+    as `recurrent_attention` has it. Within a chunk, the formula is computed
+    directly; everything before the chunk enters as one state. The cost grows
     with T. Products of decays are exponentials of sums of logarithms, never
     quotients, which overflow.
 
@@ -137,9 +137,9 @@ def delta_attention(
     triangular system, since each corrects what those before it wrote. Its
     matrix is inverted by blocks of 1, 2, 4 … tokens.
 
-    Source: Yang et al. (2024), arXiv:2406.06484 (chunks), and
-    arXiv:2412.06464 (the decay). Keys of length 1 are the caller's matter:
-    where β ‖k‖² is outside of [0, 2], the state may grow without bound.
+    Source: Yang et al. (2024), arXiv:2406.06484 (chunks), and arXiv:2412.06464
+    (the decay). The caller must normalize the keys: where β ‖k‖² is outside of
+    [0, 2], the state may grow without bound.
 
     Args:
         query, key, value, log_decay, state: As in `linear_attention`.
@@ -312,9 +312,9 @@ class LinearAttention(SelfAttentionByPattern):
     def step(self, x, positions, cache, query_mask=None):
         """Attend from tokens `(B, T, D)` to themselves and to the state.
 
-        What comes back is `(B, T, D)`, and the cache with the state after
-        them. Of padding, where `query_mask` `(B, T)` is False, it knows
-        nothing. `positions` do not matter.
+        What comes back is `(B, T, D)`, and the cache with the state after them.
+        Padding, where `query_mask` `(B, T)` is False, does not enter the state.
+        `positions` are ignored.
         """
         output, state = self.read_on(x, query_mask, cache["state"])
         return output, {"state": state}

@@ -190,7 +190,7 @@ def token_mask(*masks):
 
 
 def first_tokens(mask):
-    """Where the first token of each row of a mask `(B, T)` stands, `(B,)`."""
+    """The place of the first token in each row of a mask `(B, T)`, `(B,)`."""
     return ops.argmax(ops.cast(mask, "int32"), axis=1)
 
 

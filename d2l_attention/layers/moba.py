@@ -73,7 +73,7 @@ def block_scores(query, key, block_size, mask=None):
 
         r[b, h, t, j] = query[b, t, h] · mean of block j of key / √K
 
-    It is also the mean of the block's scores. Of masked keys none counts.
+    It is also the mean of the block's scores. Masked keys do not count.
 
     Source: Lu et al. (2025), arXiv:2502.13189, section 2.2, without the √K,
     which changes no order.
@@ -123,10 +123,10 @@ def sum_blocks(x, block_size):
 
 
 def top_entries(scores, top):
-    """Where the `top` highest scores of the last axis stand, as booleans.
+    """Whether each score is one of the `top` highest of the last axis.
 
-    Of equal scores the first ones are taken. A score of −inf is never taken,
-    so a row has fewer than `top` where it has fewer that are finite.
+    Equal scores are taken in their order. A score of −inf is never taken, so a
+    row with fewer than `top` finite scores has fewer than `top` entries.
 
     Example:
         >>> import numpy as np
@@ -204,7 +204,7 @@ def _sum_groups(scores, num_groups):
 
 
 def expand_blocks(selected, block_size, num_keys):
-    """What holds for blocks `(…, N)`, for each key `(…, num_keys)`.
+    """Booleans of blocks `(…, N)`, repeated for their keys `(…, num_keys)`.
 
     Example:
         >>> import numpy as np
@@ -315,9 +315,9 @@ class SelectedBlockAttention(RotaryAttention):
         head_h = softmax(scores of the chosen blocks, up to t) V W_v,g
         output = [head_1; …; head_H] W_o
 
-    It is causal with and without `use_causal_mask`, and has no parameters
-    that `RotaryAttention` has not: no gradient goes through the choice, and
-    the queries and keys that choose are those that attend.
+    It is causal with and without `use_causal_mask`, and has no parameters that
+    `RotaryAttention` has not: no gradient goes through the choice, and the same
+    queries and keys choose and attend.
 
     Source: Lu et al. (2025), arXiv:2502.13189, section 2.2: mixture of block
     attention. Unlike there, heads that share keys choose together, by the sum

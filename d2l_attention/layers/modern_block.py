@@ -1,4 +1,4 @@
-"""The block of the language models of 2026, and what it is made of.
+"""The modern block: pre-norm, SwiGLU, QK-norm, rotation, shared key heads.
 
 Norms come first and only divide by the root of the mean square, the
 position-wise net has a gate, queries and keys are normalized and rotated, and
@@ -258,7 +258,7 @@ class SwiGLU(Configurable, keras.Layer):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class ModernAttention(WindowAttention):
-    """Causal attention as language models of 2026 have it.
+    """The causal attention of modern language models, with QK-norm.
 
         q_h = R_t(rms(x_t W_q,h)),  k_g = R_s(rms(x_s W_k,g))
         head_h = softmax(cap tanh(q_h · k_g / (√K cap))) x W_v,g
@@ -361,14 +361,14 @@ class ModernAttention(WindowAttention):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class AddRMSNorm(AddNorm):
-    """`AddNorm` with a norm that does not take off the mean."""
+    """`AddNorm` with RMS norm, which does not subtract the mean."""
 
     norm_class = staticmethod(rms_norm)
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class ModernBlock(ResidualBlock):
-    """A causal block as language models of 2026 stack it.
+    """A modern causal block: pre-norm, rotation, QK-norm and SwiGLU.
 
         y = x + attention(rms(x))
         output = y + SwiGLU(rms(y))

@@ -148,7 +148,7 @@ def split_heads(x, num_heads):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class MultiHeadAttention(HeadProjections, AttentionLayer):
-    """H scaled dot-product attentions, each in a subspace of its own.
+    """H scaled dot-product attentions, each in its own subspace.
 
         head_h = softmax(Q W_q,h (K W_k,h)ᵀ / √K) V W_v,h
         output = [head_1; …; head_H] W_o
@@ -221,9 +221,9 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
     def step(self, x, positions, cache, query_mask=None):
         """Attend from tokens `(B, T, D)` at `positions` `(B, T)` to the cache.
 
-        What comes back is `(B, T, D)`, and the cache with the new tokens. Of
-        padding, where `query_mask` `(B, T)` is False, nothing need be kept;
-        here later tokens write over it.
+        What comes back is `(B, T, D)`, and the cache with the new tokens.
+        Padding, where `query_mask` `(B, T)` is False, need not be kept; here
+        later tokens overwrite it.
         """
         return attend_with_cache(self, x, positions, cache)
 
@@ -231,9 +231,9 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
 def einsum(equation, a, b):
     """`ops.einsum` of queries and keys, or of weights and values.
 
-    Each sentence and head has a matrix product of its own. Where these are
-    small, starting one costs more than what it computes, and a compiler fuses
-    sums of products instead. A single query, as in decoding, makes no matrix.
+    Each sentence and head needs a matrix product. Starting a small one costs
+    more than it computes, so small products are written as sums, which a
+    compiler fuses. A single query, as in decoding, makes no matrix.
     """
     inputs, output = equation.split("->")
     axes_a, axes_b = inputs.split(",")

@@ -52,8 +52,8 @@ def grouped_scores(query, key, scale=None):
     A `scale` of None is 1/√K. It multiplies the queries, since in float16 a
     product of 65,520 would be infinite.
 
-    The keys are not copied: the query heads of a group stand side by side,
-    as if they were more queries of one head.
+    The keys are not copied, because the query heads of a group are treated as
+    additional queries of one head.
     """
     groups = key.shape[2]
     b, t, h, k = ops.shape(query)
@@ -137,14 +137,6 @@ class MultiQueryAttention(MultiHeadAttention):
     Args:
         num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
         dropout, use_bias: As there.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import MultiQueryAttention
-        >>> layer, x = MultiQueryAttention(4, key_dim=3), np.ones((1, 5, 8))
-        >>> _ = layer(x)  # builds it
-        >>> tuple(layer.project_key(x).shape)  # four heads attend to one
-        (1, 5, 1, 3)
     """
 
     equation = staticmethod(grouped_query_attention)

@@ -44,15 +44,15 @@ class CompressedAttention(RotatesByPosition, HeadProjections, AttentionLayer):
 
     c is *compressed* (one mean key and mean value for each block before the
     query's own), *selected* (the own block and the best before it, by the
-    compressed weights, summed over the heads of a group) or *window*. Each
-    has keys and values of its own. The gates g = sigmoid(x W_g) need not sum
-    to 1. It is causal with and without `use_causal_mask`. The choice learns
-    through the compressed attention, whose keys it reads.
+    compressed weights, summed over the heads of a group) or *window*. Each has
+    its own keys and values. The gates g = sigmoid(x W_g) need not sum to 1. It
+    is causal with and without `use_causal_mask`. The choice learns through the
+    compressed attention, whose keys it reads.
 
     Source: Yuan et al. (2025), arXiv:2502.11089, section 3: native sparse
     attention. Unlike there, a block's entry is a plain mean, blocks do not
-    overlap, one size serves both attentions, and the first block has no place
-    of its own among the chosen.
+    overlap, both attentions use one block size, and no place among the chosen
+    is reserved for the first block.
 
     Args:
         num_heads, key_dim: As in `RotaryAttention`.

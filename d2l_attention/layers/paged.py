@@ -1,6 +1,6 @@
 """Keys and values in blocks that a table points to; the result is the same.
 
-`page_local_attention` is another thing: it looks at less.
+It is unrelated to `page_local_attention`, which attends to fewer keys.
 """
 
 from d2l_attention._checks import check_positive

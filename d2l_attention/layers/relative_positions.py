@@ -1,7 +1,7 @@
 """Positions in the scores: rotated queries and keys, ALiBi, T5's buckets.
 
-The score of a query and a key depends on how far apart the two stand, and not
-on where they stand.
+The score of a query and a key depends on the distance between the two, and not
+on their absolute positions.
 """
 
 import math
@@ -198,9 +198,9 @@ def rotate(x, frequencies, start=0, *, interleaved=False, magnitude=1.0):
         (a, b) becomes (a cos φ − b sin φ, b cos φ + a sin φ),
             φ = position × frequency
 
-    Of the positions of a rotated query and a rotated key their dot product
-    depends on the difference alone. Angles are computed in float32 at least,
-    since bfloat16 does not know the position 257 from 256.
+    The dot product of a rotated query and a rotated key depends only on the
+    difference of their positions. Angles are computed in float32 at least,
+    since bfloat16 cannot tell the positions 256 and 257 apart.
 
     Source: Su et al. (2021), arXiv:2104.09864, section 3.2.
 
@@ -441,8 +441,8 @@ class RotaryAttention(RotatesByPosition, GroupedQueryAttention):
         output = [head_1; …; head_H] W_o
 
     R_p turns each pair of features by p times its frequency, so that a score
-    depends on t − s. Values are not rotated. Query t of T stands at position
-    t + S − T, as in `causal_mask`; a cache holds the rotated keys.
+    depends on t − s. Values are not rotated. Query t of T has the position t +
+    S − T, as in `causal_mask`; a cache holds the rotated keys.
 
     Source: Su et al. (2021), arXiv:2104.09864; it is in seven of ten open
     model families of 2026.
@@ -486,19 +486,19 @@ class RotaryAttention(RotatesByPosition, GroupedQueryAttention):
         self.magnitude = magnitude
 
     def project_query(self, query, start=0):
-        """Rotated queries `(B, T, H, K)`; the first stands at `start`."""
+        """Rotated queries `(B, T, H, K)`; the first is at position `start`."""
         return self.rotate(super().project_query(query), start)
 
     def project_key(self, key, start=0):
-        """Rotated keys `(B, S, G, K)`; the first stands at `start`."""
+        """Rotated keys `(B, S, G, K)`; the first is at position `start`."""
         return self.rotate(super().project_key(key), start)
 
 
 class BiasedAttention(GroupedQueryAttention):
     """Heads whose scores have a bias, by the positions of query and key.
 
-    `ALiBiAttention` and `T5Attention` say which. Query t of T stands at
-    position t + S − T, as in `causal_mask`.
+    `ALiBiAttention` and `T5Attention` say which. Query t of T has the position
+    t + S − T, as in `causal_mask`.
     """
 
     scale = None  # of the scores: 1/√K

@@ -23,8 +23,8 @@ def even_blocks(n, block_size):
 def reshape(x, shape):
     """`ops.reshape`, which computes the first unknown size by itself.
 
-    A shape of two sizes that only the graph knows becomes an ONNX file that
-    fails as it runs.
+    With two sizes that are known only at run time, an exported ONNX file would
+    fail when it runs.
     """
     shape = list(shape)
     unknown = (i for i, x in enumerate(shape) if not isinstance(x, int))
@@ -60,8 +60,8 @@ def join_chunks(x, length):
 def with_neighbors(x, before, after):
     """Chunks `(B, N, size, …)`, each joined with its neighbors, `(B, N, S, …)`.
 
-    Beyond the first and the last chunk stand zeros, or False in a mask: the
-    ends do not wrap around.
+    The ends do not wrap around: the neighbors beyond them are zeros, or False
+    in a mask.
     """
     batch, number, *chunk = ops.shape(x)
     first = ops.zeros((batch, before, *chunk), x.dtype)
@@ -72,7 +72,7 @@ def with_neighbors(x, before, after):
 
 
 def take_rows(x, index):
-    """Of `(B, T, …)` the rows at `(B, M)`, as `(B, M, …)`."""
+    """The rows of `(B, T, …)` at the places `(B, M)`, as `(B, M, …)`."""
     batch, length, *features = ops.shape(x)
     starts = ops.expand_dims(ops.arange(batch, dtype=index.dtype), 1) * length
     rows = reshape(x, (batch * length, *features))

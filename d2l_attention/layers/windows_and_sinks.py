@@ -232,8 +232,8 @@ class WindowAttention(RotaryAttention):
         """Attend from tokens `(B, T, D)` at `positions` `(B, T)` to the window.
 
         What comes back is `(B, T, D)`, and the cache with the new tokens.
-        Padding, where `query_mask` `(B, T)` is False, stands after the tokens
-        of a row and is not written.
+        Padding, where `query_mask` `(B, T)` is False, must follow the tokens of
+        a row and is not written.
         """
         if self.window is None:
             return super().step(x, positions, cache, query_mask)

@@ -216,10 +216,10 @@ class ContrastivePair(Configurable, keras.Model):
         u = W_u image_encoder(image),  v = W_v text_encoder(text)
         loss = contrastive_loss(u, v, e^τ)
 
-    τ is learned. It begins at ln(1/0.07), and e^τ is kept at 100 or less.
-    `fit` needs no labels: the other pairs of the batch are the wrong answers.
-    So an example has no loss of its own, and `sample_weight` is refused;
-    without labels, `fit` itself ignores it.
+    τ is learned. It begins at ln(1/0.07), and e^τ is kept at 100 or less. `fit`
+    needs no labels: the other pairs of the batch are the wrong answers. The
+    loss of one example depends on the whole batch, so `sample_weight` is
+    refused; without labels, `fit` itself ignores it.
 
     Source: Radford et al. (2021), arXiv:2103.00020, sections 2.3 to 2.5.
 

@@ -235,8 +235,8 @@ class BlockLanguageModel(_LanguageModel):
         x = √D E[ids]
         logits = W block_L(… block_1(x)) + b
 
-    Nothing is added for positions: they are the blocks' matter. Blocks may
-    differ from each other.
+    No positions are added to the embedding, so the blocks must have their own.
+    Blocks may differ from each other.
 
     Args:
         vocab_size: Positive int, number of token ids.
@@ -287,7 +287,7 @@ class _TiedLogits(keras.Layer):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class ModernLanguageModel(_LanguageModel):
-    """A language model as those of 2026 are built, but for its size.
+    """A modern language model, built as the large ones but small.
 
         x = E[ids]
         logits = rms(block_L(… block_1(x))) W
@@ -307,16 +307,6 @@ class ModernLanguageModel(_LanguageModel):
         dropout, max_length: As in `LanguageModel`.
 
     Call arguments, returns and decoding are those of `LanguageModel`.
-
-    Example:
-        >>> import numpy as np
-        >>> from d2l_attention import ModernLanguageModel
-        >>> model = ModernLanguageModel(7, 8, 1, num_heads=2, ffn_dim=16)
-        >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
-        >>> logits, state = model.step(np.array([6]), state)
-        >>> whole = model(np.array([[3, 5, 6]]))
-        >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
-        True
     """
 
     def __init__(

@@ -1,10 +1,10 @@
 """Copy the parameters of PyTorch's, of Keras's and of flash layers.
 
-`copy_encoder_layer` and `copy_decoder_layer` read PyTorch's Transformer
-layers, `copy_attention_layer` goes from Keras's attention to ours and back,
+`copy_encoder_layer` and `copy_decoder_layer` read PyTorch's Transformer layers,
+`copy_attention_layer` goes from Keras's attention to ours and back,
 `copy_language_model` to a Qwen3 of keras-hub and back, and
-`copy_with_dense_attention` makes of a model with flash layers one whose
-attention weights can be seen.
+`copy_with_dense_attention` copies a model with flash layers to one that can
+return its attention weights.
 
 PyTorch keeps a kernel as (out, in), Keras as (in, out), so each kernel is
 transposed. PyTorch stacks W_q, W_k and W_v into one array. The order of the
@@ -252,10 +252,10 @@ def copy_with_dense_attention(model):
     """Copy a model, with a `MultiHeadAttention` for each `FlashAttention`.
 
     The copy has the same parameters and computes the same, up to rounding, and
-    its dense layers have the attention weights that a flash layer never
-    forms, for `get_attention_weights` and `return_attention_scores`. They
-    need memory for T times S weights in each head. The copy is a model of its
-    own: training one does not change the other.
+    its dense layers have the attention weights that a flash layer never forms,
+    for `get_attention_weights` and `return_attention_scores`. They need memory
+    for T times S weights in each head. The copy is independent of the model:
+    training one does not change the other.
 
     Flash layers are replaced in functional and Sequential models, in models
     inside these, and in each layer whose config holds them, such as
