@@ -99,7 +99,7 @@ from d2l_attention.layers.multi_query import (
     MultiQueryAttention,
     grouped_query_attention,
 )
-from d2l_attention.layers.nsa import CompressedAttention
+from d2l_attention.layers.nsa import NativeSparseAttention
 from d2l_attention.layers.page_local import (
     PageLocalAttention,
     page_local_attention,
@@ -184,7 +184,6 @@ __all__ = [
     "BilinearAttention",
     "BlockLanguageModel",
     "CausalBlock",
-    "CompressedAttention",
     "ConcatAttention",
     "ContextAttention",
     "ContextGate",
@@ -220,6 +219,7 @@ __all__ = [
     "MultiHeadAttention",
     "MultiQueryAttention",
     "NWKernelRegression",
+    "NativeSparseAttention",
     "PageLocalAttention",
     "PagedKVCache",
     "PatchEmbedding",

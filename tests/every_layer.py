@@ -14,7 +14,7 @@ SELF_ATTENTION = {
     "AdditiveAttention": {"units": 3},
     "BilinearAttention": {},
     "ConcatAttention": {"units": 3},
-    "CompressedAttention": {
+    "NativeSparseAttention": {
         "num_heads": 2,
         "key_dim": 4,
         "block_size": 2,
@@ -145,7 +145,7 @@ OTHERS = {
 ALWAYS_CAUSAL = {
     "AttentionBlock",
     "CausalBlock",
-    "CompressedAttention",
+    "NativeSparseAttention",
     "DecayedAttention",
     "DeltaAttention",
     "GatedDeltaAttention",
@@ -163,7 +163,7 @@ ALWAYS_CAUSAL = {
 # layers of one mechanism is no backend's matter.
 MECHANISMS = {
     "AdditiveAttention",
-    "CompressedAttention",
+    "NativeSparseAttention",
     "ContextAttention",
     "FlashAttention",
     "GATAttention",

@@ -102,7 +102,7 @@ def test_only_one_layer_module_knows_a_backend():
         and {"tensorflow", "jax", "torch"}
         & {name.split(".")[0] for name in imports(path)}
     ]
-    assert named == ["graph_loops.py"]
+    assert named == ["compiled_loops.py"]
 
 
 def test_the_transformer_needs_few_mechanisms():
@@ -123,7 +123,7 @@ def test_the_transformer_needs_few_mechanisms():
         "base",
         "blocks",
         "cache",
-        "graph_loops",
+        "compiled_loops",
         "masking",
         "multi_head",
         "multi_query",

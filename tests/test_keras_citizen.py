@@ -668,7 +668,7 @@ INSTEAD = {  # of layers that form no weights: what gives them
         ),
         "linear_attention_weights of d2l_attention.layers.linear",
     ),
-    "CompressedAttention": "SelectedBlockAttention",
+    "NativeSparseAttention": "SelectedBlockAttention",
     "FlashAttention": "MultiHeadAttention",
     "LinformerAttention": "MultiHeadAttention",
     "LongformerAttention": "longformer_mask of d2l_attention.layers.longformer",

@@ -7,7 +7,7 @@ values are a part of the keys, as in latent attention, there is no `"value"`.
 """
 
 from d2l_attention._checks import refuse
-from d2l_attention.layers.graph_loops import over_filled_slots
+from d2l_attention.layers.compiled_loops import over_filled_slots
 from d2l_attention.layers.reshaping import reshape
 from keras import ops
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.graph_loops import (
+from d2l_attention.layers.compiled_loops import (
     count_loop,
     hide_last_triangle,
     join_tiles,

@@ -6,7 +6,7 @@ A sampled place has no gradient; REINFORCE gives its distribution one.
 from d2l_attention._checks import check_rate
 from d2l_attention._config import Configurable
 from d2l_attention.layers.base import drop
-from d2l_attention.layers.graph_loops import place_of_highest
+from d2l_attention.layers.compiled_loops import place_of_highest
 from d2l_attention.layers.masking import (
     join_causal_mask,
     masked_softmax,

@@ -8,7 +8,7 @@ import math
 
 from d2l_attention._checks import check_positive
 from d2l_attention.layers.base import check_shapes, wide
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.layers.masking import causal_mask, key_mask_of, token_mask
 from d2l_attention.layers.multi_head import SelfAttentionByPattern
 from d2l_attention.layers.reshaping import join_chunks, split_into_chunks

@@ -36,7 +36,7 @@ from keras import ops
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
-class CompressedAttention(RotatesByPosition, HeadProjections, AttentionLayer):
+class NativeSparseAttention(RotatesByPosition, HeadProjections, AttentionLayer):
     """NSA: three attentions, to means of blocks, chosen blocks and a window.
 
         head_h = Σ_c g_c,h softmax(scores_c,h) values_c,g
@@ -70,8 +70,8 @@ class CompressedAttention(RotatesByPosition, HeadProjections, AttentionLayer):
 
     Example:
         >>> import numpy as np
-        >>> from d2l_attention import CompressedAttention
-        >>> layer = CompressedAttention(2, 4, block_size=2, top=1, window=3)
+        >>> from d2l_attention import NativeSparseAttention
+        >>> layer = NativeSparseAttention(2, 4, block_size=2, top=1, window=3)
         >>> x = np.arange(40.0).reshape(1, 5, 8) / 20
         >>> whole, cache = layer(x), layer.make_cache(1, max_length=5)
         >>> for t in range(5):

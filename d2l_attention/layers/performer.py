@@ -4,7 +4,7 @@ import math
 
 from d2l_attention._checks import check_positive, differ
 from d2l_attention.layers.base import AttentionLayer
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.layers.masking import (
     NO_SCORE,
     causal_mask,

@@ -5,7 +5,7 @@ from d2l_attention.layers.base import (
     check_shapes,
     default_shapes,
 )
-from d2l_attention.layers.graph_loops import place_of_highest
+from d2l_attention.layers.compiled_loops import place_of_highest
 from d2l_attention.layers.masking import NO_SCORE, causal_mask, token_mask
 from d2l_attention.layers.multi_head import SelfAttentionByPattern
 from d2l_attention.layers.reshaping import (

@@ -1,7 +1,7 @@
 """Structured attention: the places are chosen together, not one by one."""
 
 from d2l_attention.layers.base import drop, wide
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.layers.masking import join_causal_mask
 from d2l_attention.layers.scoring import DotProductAttention
 import keras

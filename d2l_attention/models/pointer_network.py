@@ -2,7 +2,7 @@
 
 from d2l_attention._checks import check_dict, check_positive
 from d2l_attention._config import Configurable
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.layers.scoring import AdditiveAttention
 from d2l_attention.models.recurrent import GRUParameters, gru_step
 import keras

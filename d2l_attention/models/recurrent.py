@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.layers.reshaping import reshape
 import keras
 from keras import ops

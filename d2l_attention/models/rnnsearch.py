@@ -1,7 +1,7 @@
 """RNNsearch, the model of Bahdanau et al., as the paper describes it."""
 
 from d2l_attention._checks import check_dict, check_positive
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.layers.reshaping import reshape
 from d2l_attention.layers.scoring import AdditiveAttention
 from d2l_attention.models.recurrent import (

@@ -6,7 +6,7 @@ Training uses `call`; decoding uses the step protocol, `start` and `step`.
 from d2l_attention._checks import check_dict, check_positive, check_rate
 from d2l_attention._config import Configurable
 from d2l_attention.layers.base import wide
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from d2l_attention.models.recurrent import GRUParameters, gru, gru_step
 import keras
 from keras import ops

@@ -1,7 +1,7 @@
 """NSA: three attentions, each as a loop has it."""
 
 from contract import attention_inputs, check_layer, check_steps, draw, to_numpy
-from d2l_attention import CompressedAttention, WindowAttention
+from d2l_attention import NativeSparseAttention, WindowAttention
 import keras
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SIZES = {
 
 
 def make_layer(**options):
-    return CompressedAttention(
+    return NativeSparseAttention(
         block_size=3, top=2, window=3, **SIZES, **options
     )
 
@@ -39,7 +39,7 @@ def test_contract():
 
 def test_gates_of_a_window_alone_are_window_attention():
     x, sizes = draw(2, 13, 7), SIZES | {"num_kv_heads": 6}
-    layer = CompressedAttention(block_size=3, top=2, window=4, **sizes)
+    layer = NativeSparseAttention(block_size=3, top=2, window=4, **sizes)
     window = WindowAttention(window=4, **sizes)
     layer.build(x.shape)
     window.build(x.shape)
@@ -114,4 +114,4 @@ def test_steps_of_any_size_equal_the_whole():
 def test_what_cannot_be_is_refused(options, told):
     sizes = {"block_size": 3, "top": 2, "window": 3, **SIZES, **options}
     with pytest.raises(ValueError, match=told):
-        CompressedAttention(**sizes)
+        NativeSparseAttention(**sizes)

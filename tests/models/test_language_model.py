@@ -238,7 +238,7 @@ def test_prompts_go_on_as_each_would_alone_wherever_their_padding_is(name):
             )
 
 
-CUT_BY_SLOT = ("CompressedAttention", "SelectedBlockAttention")
+CUT_BY_SLOT = ("NativeSparseAttention", "SelectedBlockAttention")
 
 
 @pytest.mark.parametrize("name", [*kinds(), "LanguageModel"])

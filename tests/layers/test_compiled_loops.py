@@ -1,5 +1,5 @@
 from contract import draw, to_numpy
-from d2l_attention.layers.graph_loops import scan_states
+from d2l_attention.layers.compiled_loops import scan_states
 from keras import ops
 import numpy as np
 import pytest
