@@ -24,7 +24,7 @@ class Configurable:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls.__signature__ = _signature(cls)
+        cls.__signature__ = _OfClass(_signature(cls))
 
     def get_config(self):
         values = {x: getattr(self, x) for x in _arguments(type(self))}
@@ -39,6 +39,21 @@ class Configurable:
         load = keras.saving.deserialize_keras_object
         given = {x: load(config[x]) for x in _arguments(cls) if x in config}
         return super().from_config(config | given)
+
+
+class _OfClass:
+    """A signature that the class has, and its objects have not.
+
+    `inspect.signature(layer)` is that of a call; `tf.function` reads it.
+    """
+
+    def __init__(self, signature):
+        self.signature = signature
+
+    def __get__(self, layer, cls=None):
+        if layer is not None:
+            raise AttributeError("__signature__")
+        return self.signature
 
 
 def _arguments(cls):

@@ -2,8 +2,10 @@
 
 import inspect
 
+import d2l_attention
 from d2l_attention._config import Configurable
 import keras
+import numpy as np
 import pytest
 
 
@@ -36,6 +38,25 @@ def test_a_signature_has_the_options_of_all_parents():
     assert str(inspect.signature(Child)) == shown
     assert str(inspect.signature(Grandchild)) == shown
     assert str(inspect.signature(Sibling)) == "(size, **kwargs)"
+
+
+def test_the_signature_of_an_object_is_that_of_its_call():
+    """As of any layer of Keras: `tf.function` binds its arguments by it."""
+    layer, plain = Child(5, []), keras.layers.Dense(3)
+    assert str(inspect.signature(layer)) == str(inspect.signature(plain))
+
+
+@pytest.mark.parametrize("name", ["GroupedQueryAttention", "CausalBlock"])
+def test_a_layer_may_be_compiled_as_it_is(name):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("tf.function compiles TensorFlow")
+    sizes = {"GroupedQueryAttention": (4, 2, 3), "CausalBlock": (8, 2, 16)}
+    layer = getattr(d2l_attention, name)(*sizes[name])
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    expected = layer(x)
+    found = tf.function(layer)(tf.constant(x))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_the_config_has_every_argument_and_makes_the_same_again():
