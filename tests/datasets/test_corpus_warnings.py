@@ -160,11 +160,17 @@ def shifted(pairs):
     return [*zip(sources[1:], targets[:-1], strict=True)]
 
 
-@pytest.mark.parametrize("kind", ["shifted", "of another text", "by length"])
+@pytest.mark.parametrize(
+    "kind", ["shifted", "of another text", "by length", "by length in parts"]
+)
 def test_sides_that_do_not_belong_together(kind, looks):
     pairs = shipped(1500)
     if kind == "by length":  # and shifted: questions tell it
         pairs = shifted(sorted(pairs, key=lambda pair: len(pair[0])))
+    if kind == "by length in parts":  # so that lengths rise on both sides
+        parts = [pairs[i : i + 100] for i in range(0, 1500, 100)]
+        parts = [sorted(x, key=lambda pair: len(pair[0])) for x in parts]
+        pairs = shifted(sum(parts, []))
     if kind == "shifted":
         pairs = shifted(pairs)
     if kind == "of another text":
