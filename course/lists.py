@@ -70,11 +70,8 @@ def _start(text, parts):
         minutes.append(int(x["minutes"].split(" + ")[0]))
     head = "| Chapter | The question it answers | Before it | Minutes |\n"
     text = _put_table(text, head + "| --- | --- | --- | --- |\n", rows)
-    hours = (
-        round(sum(x) / 60)
-        for x in (minutes[: len(parts[0]["chapter"])], minutes)
-    )
-    first, whole = hours
+    first = round(sum(minutes[: len(parts[0]["chapter"])]) / 60)
+    whole = round(sum(minutes) / 60)
     text = _replace(text, r"(?<=about )\d+(?= hours to read)", first)
     text = _replace(text, r"(?<=chapters about )\d+(?=; exercises)", whole)
     text = _count(text, r"(?<=and all )\d+(?= chapters)", parts)
@@ -108,12 +105,11 @@ def _put(text, before, after, new):
 
 def _put_table(text, head, rows):
     """The text with the rows of the table below a head replaced."""
-    pattern = rf"(?<={re.escape(head)})(?:\| .*\n)*"
-    return re.sub(pattern, lambda _: rows, text, count=1)
+    return _replace(text, rf"(?<={re.escape(head)})(?:\| .*\n)+", rows)
 
 
 def _replace(text, pattern, new):
-    text, found = re.subn(pattern, str(new), text, flags=re.MULTILINE)
+    text, found = re.subn(pattern, lambda _: str(new), text, flags=re.M)
     if found != 1:
         raise ValueError(f"{pattern!r} must occur once. Received: {found}.")
     return text

@@ -1,4 +1,4 @@
-"""The examples of the docstrings run, and can be pasted."""
+"""The examples of the docstrings run, and every public name has one."""
 
 from contextlib import nullcontext
 import doctest
@@ -61,14 +61,17 @@ def test_the_example_runs(example):
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_an_example_is_the_end_and_can_be_pasted(name):
+def test_every_public_name_ends_with_an_example(name):
     documentation = inspect.getdoc(PUBLIC[name])
+    if name == "absorbed_latent_attention":  # it has the other one's numbers
+        told = " ".join(documentation.split())
+        assert "the result is that of `expanded_latent_attention`" in told
+        return
     example = section(documentation, "Example")
-    if example:
-        assert documentation.endswith(example)
-        assert doctest.DocTestParser().get_examples(example)
-        imports = rf">>> from d2l_attention import .*\b{name}\b"
-        assert re.search(imports, example), "a reader can paste it"
+    assert documentation.endswith(example)
+    assert doctest.DocTestParser().get_examples(example)
+    imports = rf">>> from d2l_attention import .*\b{name}\b"
+    assert re.search(imports, example), "a reader can paste it"
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -80,7 +83,4 @@ def test_every_argument_of_a_constructor_has_an_entry(name):
     arguments = [x.name for x in parameters if x.kind is not x.VAR_KEYWORD]
     lines = section(inspect.getdoc(found), "Args").splitlines()
     entries = [entry[1] for entry in map(ENTRY.match, lines) if entry]
-    named = ", ".join(entries).split(", ")
-    assert sorted(named) == sorted(arguments or [""])
-    sizes = [x.name for x in parameters if x.default is x.empty][:-1]
-    assert named[: len(sizes)] == sizes
+    assert ", ".join(entries).split(", ") == (arguments or [""])

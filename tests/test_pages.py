@@ -16,6 +16,28 @@ PAGES = [
 ]
 
 
+def test_the_graph_of_the_start_page_has_the_colours_of_the_parts():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    parts = [
+        re.findall(r"^notebooks/(\d\d)", part, re.M)
+        for part in index.split("```{toctree}")
+        if "\nnotebooks/" in part
+    ]
+    graph = (ROOT / "docs" / "prerequisites.svg").read_text("utf-8")
+    links = re.findall(
+        r'<a href="\.\./(notebooks/(\d\d)_\w+\.ipynb)"><title>\2 .*?'
+        r"fill: (#\w+)",
+        graph,
+        re.DOTALL,
+    )
+    assert [number for _, number, _ in links] == sorted(sum(parts, []))
+    assert all((ROOT / path).is_file() for path, *_ in links)
+    colours = {number: colour for _, number, colour in links}
+    shown = [{colours[number] for number in part} for part in parts]
+    assert all(len(part) == 1 for part in shown)
+    assert len(set.union(*shown)) == len(parts) == 5
+
+
 def rows_below(title):
     """The cells of the first table below a heading of the page of figures."""
     page = (ROOT / "docs" / "figures.md").read_text("utf-8")

@@ -232,8 +232,8 @@ MAX_LINE = 10_000  # characters; a longer line is unusable
 BLOCK = 1 << 16  # characters that are read at once
 
 OTHERS = (
-    'A corpus is text in UTF-8, plain or gzipped; "Other kinds of files" in '
-    "docs/training.md converts others."
+    'A corpus is text in UTF-8 with tabs, plain or gzipped; "Other kinds of '
+    'files" in docs/training.md converts others.'
 )
 
 
@@ -249,15 +249,14 @@ def read_lines(path):
         lines = _split(_blocks(file, content, path), path)
         for number, line in enumerate(lines, 1):
             if "\r" in line:
+                if _are_several(line):
+                    raise _of_other_ends(path, number)
                 # before a tab it ends no line: `paste` has joined two files
                 outside += line.count("\r") - line.count("\r\t")
                 strays.append(number)
             yield number, line
     if outside and outside >= number:
-        raise DataError(
-            f"{path} has line ends of another kind: more \\r than lines, from "
-            f"line {strays[0]} on. {OTHERS}"
-        )
+        raise _of_other_ends(path, strays[0])
     if strays:
         warnings.warn(
             f"{path}: a carriage return (\\r) that ends no line was read as a "
@@ -265,6 +264,22 @@ def read_lines(path):
             f"{_some_of(strays)}).",
             stacklevel=2,
         )
+
+
+def _are_several(line):
+    """Whether carriage returns end the lines within a line.
+
+    Two rows of columns can be a single one, with a break in its second cell.
+    """
+    rows = ["\t" in part.strip("\t") for part in line.split("\r")]
+    return len(line) > MAX_LINE or sum(rows) > 2
+
+
+def _of_other_ends(path, number):
+    return DataError(
+        f"{path} has line ends of another kind, the \\r of old Macs (line "
+        f"{number}). {OTHERS}"
+    )
 
 
 def _some_of(numbers):

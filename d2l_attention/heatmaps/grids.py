@@ -118,7 +118,7 @@ def plot_attention_grid(
     grid = selection.of(weights)
     figure, images, _ = _draw_grid(
         grid,
-        [shown.visible for shown in grid.values()],
+        [shown.visible() for shown in grid.values()],
         heads,
         figsize=figsize,
         cmap=cmap,
@@ -288,14 +288,14 @@ def _start_grid(frames, mask, fmt, *, annotate=False, **options):
                 f"All frames must have the layers and shapes of the last: "
                 f"{shapes[-1]}. Received in frame {i}: {shape}."
             )
-    every = [shown.visible for grid in grids for shown in grid.values()]
+    every = [shown.visible() for grid in grids for shown in grid.values()]
     figure, images, max_cells = _draw_grid(
         grids[-1], every, selection.heads, **options
     )
 
     def redraw(i):
         for (path, column), image in images.items():
-            visible = grids[i][path].visible[column]
+            visible = grids[i][path].visible(column)
             image.set_data(pool(visible, max_cells)[0])
         _tell_hidden(images, grids[i])
         numbers = _number_grid(images, grids[i], annotate, fmt)
@@ -318,7 +318,7 @@ def _number_grid(images, grid, annotate, fmt):
     """Write the weights into the cells of a grid; the list of the numbers."""
     numbers = []
     for (path, column), image in images.items():
-        weights = grid[path].visible[column]
+        weights = grid[path].visible(column)
         form = number_format(weights, annotate, fmt)
         numbers += number_cells(image, weights, form, annotate)
     return numbers

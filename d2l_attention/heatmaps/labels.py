@@ -242,6 +242,7 @@ def _short(text, most=50):
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+_JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic")
 # Fonts that draw a script well, the best first. In a Korean or a Japanese text,
 # the characters that all three share have the shapes that its readers know.
 _PREFERRED = {
@@ -249,15 +250,23 @@ _PREFERRED = {
         *("Noto Sans CJK KR", "Noto Sans KR", "Apple SD Gothic Neo"),
         *("Malgun Gothic", "NanumGothic", "Noto Sans CJK JP"),
     ),
-    "HIRAGANA": (
-        *("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic"),
-    ),
-    "KATAKANA": ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans"),
+    "HIRAGANA": _JAPANESE,
+    "KATAKANA": _JAPANESE,
     "CJK": (
         *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC"),
         *("PingFang SC", "Hiragino Sans GB", "Microsoft YaHei"),
         *("WenQuanYi Zen Hei", "SimHei", "Noto Sans CJK JP"),
     ),
+    "SYMBOLS": ("Symbola", "Noto Emoji", "Segoe UI Emoji"),
+}
+# How a warning names what is no script, or has another name.
+_NAMES = {
+    "HANGUL": "Hangul (Korean)",
+    "HIRAGANA": "Hiragana (Japanese)",
+    "KATAKANA": "Katakana (Japanese)",
+    "CJK": "Chinese",
+    "SYMBOLS": "symbols and emoji",
+    "UNNAMED": "characters without a name",
 }
 _reported, _unusable = set(), set()
 
@@ -327,7 +336,13 @@ def _is_invisible(char):
 
 def _script(char):
     """The script of a character: the first word of its Unicode name."""
-    return unicodedata.name(char, "UNNAMED").split()[0].split("-")[0]
+    name = unicodedata.name(char, "UNNAMED")
+    # Ideographic and full-width punctuation.
+    if "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uff60":
+        return "CJK"
+    if name != "UNNAMED" and unicodedata.category(char)[0] not in "LMNP":
+        return "SYMBOLS"
+    return name.split()[0].split("-")[0]
 
 
 def _characters(name):
@@ -355,11 +370,14 @@ def _tell(characters):
         _reported.add(script)
         of_script = sorted(x for x in characters if _script(x) == script)
         examples = ", ".join(f"{x} (U+{ord(x):04X})" for x in of_script[:3])
-        named, advice = "characters without a name", ""
+        named, advice = _NAMES.get(script, script.title()), ""
         if script != "UNNAMED":
-            named = script.title()
             font = _PREFERRED.get(script, [f"Noto Sans {named}"])[0]
-            advice = f", for example {font}"
+            package = "cjk" if script in _PREFERRED else "core"
+            package = f"fonts-noto-{package}"
+            if script == "SYMBOLS":
+                package = "fonts-symbola"
+            advice = f", for example {font} (Debian: {package})"
         warnings.warn(
             f"No installed font can draw {named}: {examples}. A box stands for "
             f"each such character. Install a font that has them{advice}.",

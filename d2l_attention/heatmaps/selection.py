@@ -56,10 +56,9 @@ class ShownMap(NamedTuple):
     key_tokens: list | None
     hidden: list  # places of the keys whose columns are grey
 
-    @property
-    def visible(self):
-        """The weights without those of hidden keys."""
-        return without_keys(self.weights, self.hidden)
+    def visible(self, head=slice(None)):
+        """The weights of all heads, or of one, without those of hidden keys."""
+        return without_keys(self.weights[head], self.hidden)
 
 
 @dataclass(frozen=True)

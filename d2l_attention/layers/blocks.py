@@ -224,15 +224,14 @@ class ResidualBlock(QueryLayer):
         return_attention_scores=False,
         training=None,
     ):
-        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
-        return self.attend_and_transform(
-            query, mask, True, return_attention_scores, training
-        )
-
-    def attend_and_transform(
-        self, x, mask, use_causal_mask, return_attention_scores, training
-    ):
         self._check_forms_weights(return_attention_scores)
+        mask = merge_masks(attention_mask, query_mask, key_mask, mask)
+        x, weights = self.attend_to_itself(query, mask, True, training)
+        x = self.transform(x, training)  # (B, T, D)
+        return (x, weights) if return_attention_scores else x
+
+    def attend_to_itself(self, x, mask, use_causal_mask, training=None):
+        """x after self-attention and its residual; and the weights."""
         norm = self.self_attention_norm
         y, weights = self.self_attention.attend_to_itself(
             self.sublayer_input(norm, x),
@@ -240,9 +239,7 @@ class ResidualBlock(QueryLayer):
             use_causal_mask=use_causal_mask,
             training=training,
         )
-        x = self.add_residual(norm, x, y, training)
-        x = self.transform(x, training)  # (B, T, D)
-        return (x, weights) if return_attention_scores else x
+        return self.add_residual(norm, x, y, training), weights
 
     def make_cache(self, batch_size, max_length):
         """An empty cache of keys and values for `max_length` tokens."""
@@ -350,12 +347,12 @@ class TransformerEncoderBlock(TransformerBlock):
         ffn_dim: Positive int, width U of the position-wise net.
         num_kv_heads: Positive int, G heads of keys and values that the query
             heads share; divides `num_heads`. None = `num_heads`.
-        dropout: Float in [0, 1), rate of dropout on weights and residuals.
-        activation: Name or function of the net's activation.
         use_bias: Whether attention's projections have biases. The net always
             has b₁ and b₂.
-        normalize_first: Whether each sublayer reads a normalized input,
-            instead of normalizing after each residual.
+        dropout: Float in [0, 1), rate of dropout on weights and residuals.
+        activation: Name or function of the net's activation.
+        normalize_first: Whether each sublayer reads a normalized input, instead
+            of normalizing after each residual.
         epsilon: Float, added to the variance of the layer normalization.
 
     Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
@@ -384,9 +381,11 @@ class TransformerEncoderBlock(TransformerBlock):
         training=None,
     ):
         mask = merge_masks(attention_mask, query_mask, key_mask, mask)
-        return self.attend_and_transform(
-            query, mask, use_causal_mask, return_attention_scores, training
+        x, weights = self.attend_to_itself(
+            query, mask, use_causal_mask, training
         )
+        x = self.transform(x, training)  # (B, T, D)
+        return (x, weights) if return_attention_scores else x
 
 
 @keras.saving.register_keras_serializable("d2l_attention")
@@ -406,7 +405,7 @@ class TransformerDecoderBlock(TransformerBlock):
 
     Args:
         dim, num_heads, ffn_dim, num_kv_heads: As in `TransformerEncoderBlock`.
-        dropout, activation, use_bias, normalize_first, epsilon: As there.
+        use_bias, dropout, activation, normalize_first, epsilon: As there.
 
     Call arguments:
         query: Float tensor `(B, T, D)`, the target so far.
@@ -477,14 +476,9 @@ class TransformerDecoderBlock(TransformerBlock):
     ):
         check_source(self, key)
         check_shapes(query.shape, key.shape, key.shape)
-        norm = self.self_attention_norm
-        y, weights = self.self_attention.attend_to_itself(
-            self.sublayer_input(norm, query),
-            merge_masks(attention_mask, query_mask),
-            use_causal_mask=True,
-            training=training,
+        x, weights = self.attend_to_itself(
+            query, merge_masks(attention_mask, query_mask), True, training
         )
-        x = self.add_residual(norm, query, y, training)
         x, cross_weights = self.attend_to_memory(
             x,
             self.memorize(key),
@@ -549,7 +543,7 @@ class CausalBlock(TransformerBlock):
 
     Args:
         dim, num_heads, ffn_dim, num_kv_heads: As in `TransformerEncoderBlock`.
-        dropout, activation, use_bias, normalize_first, epsilon: As there.
+        use_bias, dropout, activation, normalize_first, epsilon: As there.
 
     Unlike `TransformerEncoderBlock`, there is no `use_causal_mask`: the causal
     mask is always on.

@@ -171,8 +171,8 @@ class ContextAttention(MultiHeadAttention):
     whose formula has shapes that do not fit together.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
-        dropout, use_bias: As there.
+        num_heads, key_dim: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Unlike `AttentionLayer`, the queries are the keys and values, and the
     context is given by name.
@@ -273,8 +273,8 @@ class GlobalContextAttention(ContextAttention):
     section 9.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
-        dropout, use_bias: As there.
+        num_heads, key_dim: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Unlike `ContextAttention`, it takes no context, and `use_causal_mask` masks
     the context too.
@@ -333,8 +333,8 @@ class DynamicContextAttention(ContextAttention):
     the gates.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
-        dropout, use_bias: As there.
+        num_heads, key_dim: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Unlike `ContextAttention`, it takes no context, and `use_causal_mask` masks
     both passes.

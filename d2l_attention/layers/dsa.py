@@ -11,7 +11,7 @@ from d2l_attention.layers.cache import refuse_beyond, write_cache
 from d2l_attention.layers.masking import (
     join_masks,
     key_offsets,
-    last_positions,
+    query_offsets,
 )
 from d2l_attention.layers.moba import selected_block_attention, top_entries
 from d2l_attention.layers.multi_head import split_heads
@@ -116,7 +116,7 @@ class IndexedAttention(RotaryAttention):
         index_heads: Positive int, J heads of the indexer.
         index_dim: Positive int, I features of its queries and keys.
         num_kv_heads, frequencies, interleaved, magnitude: As there.
-        value_dim, output_dim, dropout, use_bias: As there.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Example:
         >>> import numpy as np
@@ -175,10 +175,7 @@ class IndexedAttention(RotaryAttention):
         """As `MultiHeadAttention.attend`, from what the layer projects."""
         query, index_query, index_weights = query
         key, index_key = key
-        num_queries, num_keys = ops.shape(query)[1], ops.shape(key)[1]
-        if query_positions is None:
-            query_positions = last_positions(num_queries, num_keys)
-        offsets = key_offsets(query_positions, ops.arange(num_keys))
+        _, offsets = query_offsets(query, key, query_positions)
         mask = join_masks((query, key), offsets <= 0, mask)
         index = index_scores(index_query, index_key, index_weights)
         scores = ops.where(mask, ops.expand_dims(index, 1), -float("inf"))

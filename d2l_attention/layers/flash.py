@@ -158,9 +158,9 @@ class FlashAttention(HeadProjections, AttentionLayer):
 
     Args:
         num_heads, key_dim: Positive ints, H, and K of each query and key.
-        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         block_size: Positive int, largest number of queries and of keys in a
             block; None chooses both.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     The call is that of `AttentionLayer`. A causal mask is never formed: a
     block of queries skips the keys that none of them sees.

@@ -197,9 +197,9 @@ class HardAttention(DotProductAttention):
     section 2.2.1.
 
     Args:
+        seed: Int, seed of the draws; None = a new one each time.
         scale: Float, factor of the scores; None = 1/√K.
         dropout: Float in [0, 1), how often a query reads nothing in training.
-        seed: Int, seed of the draws; None = a new one each time.
 
     Unlike in `AttentionLayer`, `training` also says whether keys are drawn.
     The weights are 1 at the key that was read and 0 elsewhere.

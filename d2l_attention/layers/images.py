@@ -155,7 +155,7 @@ class LearnedQueryAttention(HeadProjections):
     Args:
         num_queries: Positive int, T.
         num_heads, key_dim: As in `MultiHeadAttention`.
-        value_dim, output_dim, dropout, use_bias: As there.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Call arguments:
         x: Float tensor `(B, S, D)`.

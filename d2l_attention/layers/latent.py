@@ -137,19 +137,18 @@ class LatentAttention(RotatesByPosition, MultiHeadAttention):
     memory in training and nothing in the cache.
 
     Args:
-        num_heads, key_dim: Positive ints, H, and K features of a key that
-            have no position.
+        num_heads, key_dim: Positive ints, H, and K features of a key that have
+            no position.
         latent_dim: Positive int, R features of c.
         rotary_dim: Int, P features that are rotated; 0 = no positions.
-        value_dim, output_dim: As in `MultiHeadAttention`.
         frequencies: Floats, at most P/2, radians per token. None =
             `rotary_frequencies(rotary_dim)`.
-        interleaved, magnitude: As in `rotate`; pairs are neighbours here, as
-            in DeepSeek's models. `magnitude` scales the P features alone;
+        interleaved, magnitude: As in `rotate`; pairs are neighbours here, as in
+            DeepSeek's models. `magnitude` scales the P features alone;
             DeepSeek's YaRN scales whole scores.
-        dropout: As in `MultiHeadAttention`.
-        use_bias: Whether W_q, W_D, W_KR and W_o have biases. U^K and U^V
-            never have.
+        dropout, value_dim, output_dim: As in `MultiHeadAttention`.
+        use_bias: Whether W_q, W_D, W_KR and W_o have biases. U^K and U^V never
+            have.
 
     Keys and values are read out of one latent: if both tensors are given,
     they must have as many features.

@@ -114,6 +114,18 @@ def last_positions(number, total):
     return ops.arange(number, dtype="int32") + (total - number)
 
 
+def query_offsets(query, key, query_positions=None):
+    """The positions of the queries, and `key_offsets` of all keys from them.
+
+    `query` is `(B, T, …)` and `key` `(B, S, …)`. Without positions, the queries
+    are the last of the keys.
+    """
+    num_keys = ops.shape(key)[1]
+    if query_positions is None:
+        query_positions = last_positions(ops.shape(query)[1], num_keys)
+    return query_positions, key_offsets(query_positions, ops.arange(num_keys))
+
+
 def key_offsets(query_positions, key_positions):
     """How far each key lies after each query, `(T, S)` or `(B, T, S)`."""
     queries = ops.expand_dims(ops.cast(query_positions, "int32"), -1)

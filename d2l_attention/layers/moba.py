@@ -17,8 +17,8 @@ from d2l_attention.layers.masking import (
     join_masks,
     key_mask_of,
     key_offsets,
-    last_positions,
     masked_softmax,
+    query_offsets,
 )
 from d2l_attention.layers.multi_query import grouped_scores
 from d2l_attention.layers.relative_positions import RotaryAttention
@@ -328,7 +328,7 @@ class SelectedBlockAttention(RotaryAttention):
         block_size: Positive int, tokens of a block.
         top: Positive int, blocks that a query reads, its own included.
         num_kv_heads, frequencies, interleaved, magnitude: As there.
-        value_dim, output_dim, dropout, use_bias: As there.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     A call forms all scores and masks those of the other blocks. A step of one
     token reads a mean for each block, which the cache holds, and the keys of
@@ -367,14 +367,11 @@ class SelectedBlockAttention(RotaryAttention):
         query_positions=None,
     ):
         """As `MultiHeadAttention.attend`, for queries at their positions."""
-        num_queries, num_keys = ops.shape(query)[1], ops.shape(key)[1]
-        if query_positions is None:
-            query_positions = last_positions(num_queries, num_keys)
-        past = key_offsets(query_positions, ops.arange(num_keys)) <= 0
+        positions, offsets = query_offsets(query, key, query_positions)
         scores = block_scores(query, key, self.block_size, mask)
-        selected = self.select(scores, query_positions)  # (B, H, T, N)
-        chosen = expand_blocks(selected, self.block_size, num_keys)
-        joined = join_masks((query, key), chosen, past, mask)
+        selected = self.select(scores, positions)  # (B, H, T, N)
+        chosen = expand_blocks(selected, self.block_size, ops.shape(key)[1])
+        joined = join_masks((query, key), chosen, offsets <= 0, mask)
         output, weights = super().attend(
             query, key, value, joined, training=training
         )

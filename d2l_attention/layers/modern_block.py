@@ -203,7 +203,7 @@ def rms_norm(**options):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class SwiGLU(Configurable, keras.Layer):
-    """The position-wise net of today: one part gates the other.
+    """The gated feed-forward network of modern models.
 
         SwiGLU(x) = (silu(x W₁) ∘ x W₂) W₃,  silu(z) = z sigmoid(z)
 
@@ -276,14 +276,14 @@ class ModernAttention(WindowAttention):
 
     Args:
         num_heads, key_dim: As in `RotaryAttention`.
-        num_kv_heads, frequencies: As there.
         window: Positive int, W tokens that a query sees; None = all earlier.
         use_sinks: Whether each head has a learned sink, as `SinkAttention`.
         use_gate: Whether a sigmoid of x multiplies what the heads read.
         soft_cap: Positive float, the cap of the scores; None = none.
         epsilon: Float, added to the mean square.
+        num_kv_heads, frequencies: As in `RotaryAttention`.
         interleaved, magnitude: As in `rotate`.
-        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np
@@ -293,6 +293,8 @@ class ModernAttention(WindowAttention):
         >>> bool(np.allclose(1000 * np.array(small), large, rtol=0.01))
         True
     """
+
+    window_is_optional = True
 
     def __init__(
         self,

@@ -162,9 +162,9 @@ class MultiHeadAttention(HeadProjections, AttentionLayer):
 
     Args:
         num_heads, key_dim: Positive ints, H, and K of each query and key.
+        dropout: Float in [0, 1), rate of dropout on the weights.
         value_dim: Positive int, features V of a value; None = `key_dim`.
         output_dim: Positive int, features of the output; None = the query's.
-        dropout: Float in [0, 1), rate of dropout on the weights.
         use_bias: Whether the four projections have biases.
 
     The call is that of `AttentionLayer`.

@@ -104,8 +104,8 @@ class GroupedQueryAttention(MultiHeadAttention):
     Args:
         num_heads: Positive int, H query heads.
         num_kv_heads: Positive int, G heads of keys and values; divides H.
-        key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
-        dropout, use_bias: As there.
+        key_dim: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Example:
         >>> import numpy as np
@@ -135,8 +135,16 @@ class MultiQueryAttention(MultiHeadAttention):
     do with learning several tasks.
 
     Args:
-        num_heads, key_dim, value_dim, output_dim: As in `MultiHeadAttention`.
-        dropout, use_bias: As there.
+        num_heads, key_dim: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As there.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import MultiQueryAttention
+        >>> layer, x = MultiQueryAttention(4, key_dim=3), np.ones((1, 5, 8))
+        >>> _ = layer(x)  # builds it
+        >>> tuple(layer.project_key(x).shape)  # four heads attend to one
+        (1, 5, 1, 3)
     """
 
     equation = staticmethod(grouped_query_attention)

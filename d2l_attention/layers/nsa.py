@@ -6,9 +6,8 @@ from d2l_attention.layers.cache import attend_with_cache
 from d2l_attention.layers.masking import (
     check_mask,
     join_masks,
-    key_offsets,
-    last_positions,
     masked_softmax,
+    query_offsets,
 )
 from d2l_attention.layers.moba import (
     block_scores,
@@ -144,10 +143,6 @@ class NativeSparseAttention(RotatesByPosition, HeadProjections, AttentionLayer):
         """
         gates, query = query[..., self.key_dim :], query[..., : self.key_dim]
         keys, values = (ops.split(x, 3, axis=2) for x in (key, value))
-        if query_positions is None:
-            query_positions = last_positions(
-                ops.shape(query)[1], ops.shape(key)[1]
-            )
         weights = self.three_weights(query, keys, mask, query_positions)
         heads = [
             gates[..., c : c + 1] * grouped_sum(weights[c], values[c])
@@ -161,7 +156,7 @@ class NativeSparseAttention(RotatesByPosition, HeadProjections, AttentionLayer):
         The weight of a compressed entry is spread evenly over its tokens.
         """
         num_keys, size = ops.shape(keys[0])[1], self.block_size
-        back = -key_offsets(positions, ops.arange(num_keys))
+        positions, offsets = query_offsets(query, keys[0], positions)
         scores = block_scores(query, keys[0], size, mask)  # (B, H, T, N)
         blocks = ops.arange(ops.shape(scores)[-1], dtype="int32")
         own = ops.expand_dims(positions // size, -1)
@@ -172,14 +167,16 @@ class NativeSparseAttention(RotatesByPosition, HeadProjections, AttentionLayer):
             known, self.top, size, positions, self.num_groups
         )
         chosen = expand_blocks(selected, size, num_keys)
-        present = join_masks((query, keys[0]), back == back, mask)
+        present = join_masks((query, keys[0]), offsets == offsets, mask)
         present = ops.cast(present, entries.dtype)
         counts = ops.maximum(sum_blocks(present, size), 1)
         spread = expand_blocks(entries / counts, size, num_keys) * present
         masks = (
-            join_masks((query, keys[1]), back >= 0, chosen, mask),
+            join_masks((query, keys[1]), offsets <= 0, chosen, mask),
             join_masks(
-                (query, keys[2]), (back >= 0) & (back < self.window), mask
+                (query, keys[2]),
+                (offsets <= 0) & (offsets > -self.window),
+                mask,
             ),
         )
         rest = (

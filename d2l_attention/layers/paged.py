@@ -1,6 +1,6 @@
 """Keys and values in blocks that a table points to; the result is the same.
 
-It is unrelated to `page_local_attention`, which attends to fewer keys.
+Paged attention is unrelated to `page_local_attention`, which reads fewer keys.
 """
 
 from d2l_attention._checks import check_positive

@@ -152,8 +152,8 @@ class PerformerAttention(HeadProjections, AttentionLayer):
     Args:
         num_heads, key_dim: Positive ints, H, and K of each query and key.
         num_features: Positive int, F random features.
-        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         seed: Int, seed of the directions; None = new ones each time.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Unlike in `AttentionLayer`, a mask must be the same for every query and
     head, `(1, S)` or `(B, 1, S)`; with `use_causal_mask`, S = T.

@@ -123,13 +123,13 @@ class ReformerAttention(SelfAttentionByPattern):
 
     Args:
         num_heads, key_dim: Positive ints, H, and K of each query and key.
-        chunk_size: Positive int, tokens in a chunk. If this is twice the
-            mean size of a bucket, few buckets are cut.
+        chunk_size: Positive int, tokens in a chunk. If this is twice the mean
+            size of a bucket, few buckets are cut.
         num_buckets: Positive even int, C buckets, or 1.
         num_rounds: Positive int, N. With more rounds, near tokens are more
             likely to meet in one of them; the cost grows alike.
-        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
         seed: Int, seed of the rotations; None = new ones each time.
+        value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Unlike `AttentionLayer`, it takes the queries alone, which are the keys and
     values, and no `attention_mask`. With `use_causal_mask`, which earlier

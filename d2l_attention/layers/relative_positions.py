@@ -60,8 +60,8 @@ def check_frequencies(frequencies, width):
     frequencies = [float(x) for x in frequencies]
     if 2 * len(frequencies) > width:
         raise ValueError(
-            f"Of {width} features there can be a frequency for each pair. "
-            f"Received: {len(frequencies)} frequencies."
+            "There can be at most one frequency for each pair of features. "
+            f"Received: {len(frequencies)} frequencies for {width} features."
         )
     return frequencies
 
@@ -452,10 +452,10 @@ class RotaryAttention(RotatesByPosition, GroupedQueryAttention):
         num_kv_heads: Positive int, G heads of keys and values that the query
             heads share; divides `num_heads`. None = `num_heads`.
         frequencies: Floats `(P/2,)`, radians per token; the first P of the K
-            features turn. None = `rotary_frequencies(key_dim)`; an empty
-            list = no positions.
+            features turn. None = `rotary_frequencies(key_dim)`; an empty list =
+            no positions.
         interleaved, magnitude: As in `rotate`.
-        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np
@@ -562,7 +562,7 @@ class ALiBiAttention(BiasedAttention):
     Args:
         num_heads, key_dim: As in `MultiHeadAttention`.
         num_kv_heads: As in `RotaryAttention`. Slopes belong to the H heads.
-        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np
@@ -594,7 +594,7 @@ class T5Attention(BiasedAttention):
         num_heads, key_dim: As in `MultiHeadAttention`.
         num_buckets, max_distance, bidirectional: As in `relative_buckets`.
         num_kv_heads: As in `RotaryAttention`.
-        value_dim, output_dim, dropout, use_bias: As in `MultiHeadAttention`.
+        dropout, value_dim, output_dim, use_bias: As in `MultiHeadAttention`.
 
     Example:
         >>> import numpy as np

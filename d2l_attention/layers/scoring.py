@@ -285,8 +285,8 @@ class AdditiveAttention(ScoredAttention):
 
     Args:
         units: Positive int, width U of the hidden layer.
-        dropout: Float in [0, 1), rate of dropout on the weights.
         use_bias: Whether to add b, which document 004 has and 001 has not.
+        dropout: Float in [0, 1), rate of dropout on the weights.
 
     Example:
         >>> import numpy as np

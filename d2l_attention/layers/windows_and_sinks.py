@@ -189,7 +189,7 @@ class WindowAttention(RotaryAttention):
         num_heads, key_dim: As in `RotaryAttention`.
         window: Positive int, W tokens that a query sees.
         num_kv_heads, frequencies, interleaved, magnitude: As there.
-        value_dim, output_dim, dropout, use_bias: As there.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Example:
         >>> import numpy as np
@@ -200,9 +200,13 @@ class WindowAttention(RotaryAttention):
         [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
 
+    window_is_optional = False  # None = all earlier tokens
+
     def __init__(self, num_heads, key_dim, window, **options):
         super().__init__(num_heads, key_dim, **options)
-        self.window = check_positive("window", window, None)
+        if window is not None or not self.window_is_optional:
+            window = check_positive("window", window)
+        self.window = window
 
     def attend(
         self,
@@ -265,7 +269,7 @@ class SinkAttention(WindowAttention):
         num_heads, key_dim: As in `RotaryAttention`.
         window: As in `WindowAttention`; None = all earlier tokens.
         num_kv_heads, frequencies, interleaved, magnitude: As there.
-        value_dim, output_dim, dropout, use_bias: As there.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Unlike `AttentionLayer`, rows of weights sum to less than 1. The sinks
     `(H,)` begin at 0.
@@ -278,6 +282,8 @@ class SinkAttention(WindowAttention):
         >>> print(np.array(weights)[0, 0].sum(-1).round(3))
         [0.5   0.667 0.75 ]
     """
+
+    window_is_optional = True
 
     def __init__(self, num_heads, key_dim, window=None, **options):
         super().__init__(num_heads, key_dim, window, **options)
@@ -309,7 +315,7 @@ class StreamingAttention(RotaryAttention):
         window: Positive int, W last tokens, with the newest one.
         num_sinks: Non-negative int, first tokens that stay.
         num_kv_heads, frequencies, interleaved, magnitude: As there.
-        value_dim, output_dim, dropout, use_bias: As there.
+        dropout, value_dim, output_dim, use_bias: As there.
 
     Example:
         >>> import numpy as np

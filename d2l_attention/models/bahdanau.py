@@ -22,7 +22,7 @@ class BahdanauSeq2Seq(RecurrentSeq2Seq):
 
     Args:
         source_vocab_size, target_vocab_size: As in `FixedContextSeq2Seq`.
-        dim, num_layers, dropout, embedding_dim: As there.
+        dim, num_layers, embedding_dim, dropout: As there.
 
     The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
     `"decoder/attention"` `(B, 1, T, S)`.

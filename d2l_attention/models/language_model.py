@@ -154,12 +154,11 @@ class LanguageModel(_LanguageModel):
         num_layers: Positive int, L blocks.
         num_heads: Positive int, H; divides `dim`.
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
+        activation, use_bias, num_kv_heads: As in `TransformerEncoderBlock`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
             and residuals.
-        activation, use_bias: As in `TransformerEncoderBlock`.
-        max_length: Positive int, longest sequence; decoding reserves a cache
-            of this many keys and values.
-        num_kv_heads: As in `TransformerEncoderBlock`.
+        max_length: Positive int, longest sequence; decoding reserves a cache of
+            this many keys and values.
 
     Call arguments:
         ids: Int tensor `(B, T)`; id 0 is padding, on either side of a text.
@@ -235,8 +234,8 @@ class BlockLanguageModel(_LanguageModel):
         x = √D E[ids]
         logits = W block_L(… block_1(x)) + b
 
-    No positions are added to the embedding, so the blocks must have their own.
-    Blocks may differ from each other.
+    No positions are added to the embedding, so that the blocks alone decide
+    about them. Blocks may differ from each other.
 
     Args:
         vocab_size: Positive int, number of token ids.
@@ -287,7 +286,7 @@ class _TiedLogits(keras.Layer):
 
 @keras.saving.register_keras_serializable("d2l_attention")
 class ModernLanguageModel(_LanguageModel):
-    """A modern language model, built as the large ones but small.
+    """A small language model with the architecture of large modern ones.
 
         x = E[ids]
         logits = rms(block_L(… block_1(x))) W
@@ -307,6 +306,16 @@ class ModernLanguageModel(_LanguageModel):
         dropout, max_length: As in `LanguageModel`.
 
     Call arguments, returns and decoding are those of `LanguageModel`.
+
+    Example:
+        >>> import numpy as np
+        >>> from d2l_attention import ModernLanguageModel
+        >>> model = ModernLanguageModel(7, 8, 1, num_heads=2, ffn_dim=16)
+        >>> state = model.start(np.array([[3, 5]]))  # reads the prompt
+        >>> logits, state = model.step(np.array([6]), state)
+        >>> whole = model(np.array([[3, 5, 6]]))
+        >>> bool(np.allclose(logits, whole[:, -1], atol=1e-5))
+        True
     """
 
     def __init__(

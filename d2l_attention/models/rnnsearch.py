@@ -28,17 +28,17 @@ class RNNSearch(Seq2Seq):
     section 1, which forgets V_o. As in the paper, only the output has a bias.
 
     Args:
-        source_vocab_size, target_vocab_size: Positive ints, numbers K_x and
-            K_y of token ids.
+        source_vocab_size, target_vocab_size: Positive ints, numbers K_x and K_y
+            of token ids.
         dim: Positive int, number n of hidden units in each direction.
         num_layers: 1, as in the paper.
-        dropout: Float in [0, 1), rate of dropout on embedded tokens and on t.
         embedding_dim: Positive int, number m of features of the embeddings;
             None = `dim`.
-        alignment_dim: Positive int, number n′ of hidden units of the
-            alignment model; None = `dim`.
-        maxout_dim: Positive int, number l of pairs in the maxout layer;
-            None = half of `dim`.
+        alignment_dim: Positive int, number n′ of hidden units of the alignment
+            model; None = `dim`.
+        maxout_dim: Positive int, number l of pairs in the maxout layer; None =
+            half of `dim`.
+        dropout: Float in [0, 1), rate of dropout on embedded tokens and on t.
 
     The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
     `"decoder/attention"` `(B, 1, T, S)`. Row t belongs to the token that step

@@ -205,9 +205,9 @@ class FixedContextSeq2Seq(RecurrentSeq2Seq):
         source_vocab_size, target_vocab_size: Positive ints, numbers of ids.
         dim: Positive int, size D of the hidden states.
         num_layers: Positive int, number of layers on each side.
+        embedding_dim: Positive int, features of the embeddings; None = `dim`.
         dropout: Float in [0, 1), rate of dropout on embedded tokens and on the
             decoder's states before the output layer.
-        embedding_dim: Positive int, features of the embeddings; None = `dim`.
 
     Call arguments:
         inputs: Dict of int tensors: `"source"` `(B, S)` and `"target"`

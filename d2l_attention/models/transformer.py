@@ -320,12 +320,12 @@ class Transformer(Seq2Seq):
         num_layers: Positive int, number of blocks on each side.
         num_heads: Positive int, H; divides `dim`.
         ffn_dim: Positive int, width of the position-wise nets; None = 4 `dim`.
-        dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
-            and residuals.
         activation, use_bias: As in `TransformerEncoderBlock`.
         max_length: Positive int, longest source and longest target; decoding
             reserves a cache of this many keys and values.
         normalize_first: As in `TransformerEncoderBlock`, "pre-norm".
+        dropout: Float in [0, 1), rate of dropout on embedded tokens, weights
+            and residuals.
 
     The call is that of `FixedContextSeq2Seq`, but the dict of weights holds
     `"encoder/block_i/self_attention"` `(B, H, S, S)`,

@@ -3,9 +3,9 @@
     python -m pytest tests/benchmarks --benchmark-only -o addopts=""
 
 The setting is that of the documents: the first 600 pairs, 10 tokens, batches
-of 64, 32 units, 2 layers; embeddings of 32 as well. With the real corpus in
-../shared/data it is theirs, otherwise the shipped one. The rival is the same
-model as Keras's own layers and a loop that is unrolled in the graph.
+of 64, 32 units, 2 layers; embeddings of 32 as well. The corpus is the shipped
+one, wherever it runs. The rival is the same model as Keras's own layers and a
+loop that is unrolled in the graph.
 """
 
 import time

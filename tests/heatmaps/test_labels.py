@@ -65,23 +65,26 @@ def warnings_of(recwarn):
 
 
 @pytest.mark.parametrize(
-    ("text", "script", "font"),
+    ("text", "script", "font", "package"),
     [
-        ("মনোযোগ", "Bengali", "Noto Sans Bengali"),
-        ("ध्यान", "Devanagari", "Noto Sans Devanagari"),
-        ("ความ", "Thai", "Noto Sans Thai"),
-        ("주의", "Hangul", "Noto Sans CJK KR"),
-        ("注意", "Cjk", "Noto Sans CJK SC"),
+        ("মনোযোগ", "Bengali", "Noto Sans Bengali", "fonts-noto-core"),
+        ("ध्यान", "Devanagari", "Noto Sans Devanagari", "fonts-noto-core"),
+        ("ความ", "Thai", "Noto Sans Thai", "fonts-noto-core"),
+        ("주의", "Hangul (Korean)", "Noto Sans CJK KR", "fonts-noto-cjk"),
+        ("注意。", "Chinese", "Noto Sans CJK SC", "fonts-noto-cjk"),
+        ("𝌆🦊", "symbols and emoji", "Symbola", "fonts-symbola"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_a_script_that_no_font_has_is_told_once(text, script, font, recwarn):
+def test_a_script_that_no_font_has_is_told_once(
+    text, script, font, package, recwarn
+):
     tokens = [text, "a"]
     for _ in range(2):
         plot_attention(np.eye(2), query_tokens=tokens, key_tokens=tokens)
     (warning,) = warnings_of(recwarn)
     assert f"can draw {script}: " in warning
-    assert f"for example {font}." in warning
+    assert f"example {font}" in warning and package in warning
 
 
 @pytest.mark.parametrize(

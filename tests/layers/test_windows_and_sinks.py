@@ -415,6 +415,8 @@ def test_a_sink_is_not_rounded_to_bfloat16(kind):
     ("call", "told"),
     [
         (lambda: WindowAttention(2, 4, 0), "window=0"),
+        (lambda: WindowAttention(2, 4, None), "window=None"),
+        (lambda: SinkAttention(2, 4, 0), "window=0"),
         (lambda: SinkAttention(2, 4, 0), "window=0"),
         (lambda: SinkAttention(2, 4, 2.5), "window=2.5"),
         (lambda: StreamingAttention(2, 4, 0), "window=0"),
