@@ -105,6 +105,30 @@ def svg(sheet):
     return re.sub(r'<!--.*-->\n|xlink:(?=href)|; stroke-line[^"]*', "", text)
 
 
+def describe(graph):
+    """The arrows of the drawing in words."""
+    arrows = nx.transitive_reduction(graph)
+    sentences = []
+    for start in sorted(arrows):
+        *ends, last = sorted(arrows.successors(start)) or [None]
+        if last:
+            ends = f"{', '.join(ends)} and {last}" if ends else last
+            sentences.append(f"{start} leads to {ends}.")
+    return " ".join(sentences)
+
+
+def described(page, graph):
+    """The page of the drawing with its arrows in words."""
+    told = re.compile(r"(?<=chapters that build on them\. ).*(?=\]\(prereq)")
+    page, found = told.subn(describe(graph), page)
+    if found != 1:
+        raise ValueError("start.md has no drawing to describe.")
+    return page
+
+
 def write():
-    drawn = svg(draw(read_graph()))
+    graph, page = read_graph(), HERE / "start.md"
+    drawn = svg(draw(graph))
     (HERE / "prerequisites.svg").write_text(drawn, encoding="utf-8")
+    text = described(page.read_text(encoding="utf-8"), graph)
+    page.write_text(text, encoding="utf-8", newline="\n")

@@ -143,6 +143,8 @@ def test_the_graph_of_chapters_is_what_its_script_draws():
     told = ("the card is", "boxes, more than", "words, more than")
     found = [p for p in sheet.problems() if not any(t in p for t in told)]
     assert found == []
+    page = (docs / "start.md").read_text(encoding="utf-8")
+    assert names["described"](page, graph) == page
     kept = (docs / "prerequisites.svg").read_text(encoding="utf-8")
     if f"Matplotlib v{mpl.__version__}," in kept:
         assert kept == names["svg"](sheet)
