@@ -15,7 +15,7 @@ FLOORS = {
     "_checks": 0,
     "_config": 0,
     "_extras": 0,
-    "_page": 0,
+    "_html_page": 0,
     "_quiet": 0,
     "layers": 1,
     "models": 2,

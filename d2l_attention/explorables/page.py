@@ -6,7 +6,7 @@ which draws what they compute; and `NAME.py`, which puts the reader's own arrays
 in. The page computes all its numbers itself.
 """
 
-from d2l_attention._page import Page
+from d2l_attention._html_page import Page
 from d2l_attention.heatmaps import (
     describe_attention,
     display_figure,

@@ -9,7 +9,7 @@ import math
 from numbers import Integral
 import zlib
 
-from d2l_attention._page import Page
+from d2l_attention._html_page import Page
 from d2l_attention.heatmaps.drawing import pool_blocks, tell_sums
 from d2l_attention.heatmaps.labels import readable_tokens, right_to_left
 from d2l_attention.heatmaps.notebook_figures import (

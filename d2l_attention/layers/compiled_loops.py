@@ -157,7 +157,7 @@ def join_tiles(tile, number, widths, dtype, state=()):
         arrays, state = arrays_and_state[:many], arrays_and_state[many:]
         rows, state = tile(i, *state)
         pairs = zip(arrays, rows, strict=True)
-        return *(array.write(i, x) for array, x in pairs), *state
+        return i + 1, *(array.write(i, x) for array, x in pairs), *state
 
     many = len(widths)
     arrays = [
@@ -166,7 +166,12 @@ def join_tiles(tile, number, widths, dtype, state=()):
         )
         for width in widths
     ]
-    last = count_loop(0, number, write, (*arrays, *state))
+    _, *last = tf.while_loop(
+        lambda i, *_: i < number,
+        write,
+        (tf.constant(0), *arrays, *state),
+        parallel_iterations=2,
+    )
     return [array.concat() for array in last[:many]], last[many:]
 
 

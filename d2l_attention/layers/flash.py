@@ -206,7 +206,7 @@ class FlashAttention(HeadProjections, AttentionLayer):
         return self.join_heads(heads), None
 
 
-def _with_gradient(forward, backward, *arrays):
+def _with_gradient(forward, backward):
     """`forward(*arrays)`, differentiated by backward(*arrays, result, d)."""
 
     @ops.custom_gradient
@@ -220,7 +220,7 @@ def _with_gradient(forward, backward, *arrays):
 
         return result, gradient
 
-    return attend(*arrays)
+    return attend
 
 
 def _output_gradient(result, upstream, num_features):
@@ -306,9 +306,10 @@ def _attend_in_blocks(query, key, value, mask, causal, block_size):
     """Output and log-sum-exp, `(B, H, T, V + 1)`."""
     num_queries, num_keys = ops.shape(query)[2], ops.shape(key)[2]
     blocks = Blocks.of(num_queries, num_keys, block_size, mask, causal)
-    result = _with_gradient(
-        partial(_read_blocks, blocks),
-        partial(_read_blocks_again, blocks),
+    attend = _with_gradient(
+        partial(_read_blocks, blocks), partial(_read_blocks_again, blocks)
+    )
+    result = attend(
         _cut(query, blocks.num_query_blocks, blocks.queries),
         _cut(key, blocks.num_key_blocks, blocks.keys),
         _cut(value, blocks.num_key_blocks, blocks.keys),
@@ -520,9 +521,11 @@ def _attend_in_tiles(query, key, value, mask, causal, with_norm):
     """Output `(B, H, T, V)`, with the log-sum-exp in one column more."""
     b, h, t, _ = ops.shape(query)
     tiles = Tiles.of((b, h, t, ops.shape(key)[2]), mask, causal)
-    result = _with_gradient(
+    attend = _with_gradient(
         partial(_read_tiles, tiles, with_norm),
         partial(_read_tiles_again, tiles),
+    )
+    result = attend(
         *(ops.reshape(x, (-1, x.shape[-1])) for x in (query, key, value)),
     )
     return reshape(result, (b, h, t, result.shape[-1]))

@@ -139,7 +139,7 @@ def copy_attention_layer(layer, source):
         >>> import keras
         >>> import numpy as np
         >>> from d2l_attention import MultiHeadAttention
-        >>> from d2l_attention.models.parameters import copy_attention_layer
+        >>> from d2l_attention.models.copying import copy_attention_layer
         >>> theirs = keras.layers.MultiHeadAttention(num_heads=2, key_dim=3)
         >>> x = np.arange(20.0).reshape(1, 5, 4) / 20
         >>> expected = theirs(x, x)
@@ -210,7 +210,7 @@ def copy_language_model(model, source):
     Example:
         >>> import numpy as np
         >>> from d2l_attention import ModernLanguageModel
-        >>> from d2l_attention.models.parameters import copy_language_model
+        >>> from d2l_attention.models.copying import copy_language_model
         >>> source, model = (
         ...     ModernLanguageModel(7, 8, 1, 2, 16) for _ in range(2)
         ... )
@@ -280,7 +280,7 @@ def copy_with_dense_attention(model):
         >>> import keras
         >>> import numpy as np
         >>> from d2l_attention import FlashAttention
-        >>> from d2l_attention.models.parameters import (
+        >>> from d2l_attention.models.copying import (
         ...     copy_with_dense_attention,
         ... )
         >>> layers = [FlashAttention(2, 3), keras.layers.Dense(1)]

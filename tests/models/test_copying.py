@@ -25,7 +25,7 @@ from d2l_attention import (
     TransformerEncoderBlock,
     WindowAttention,
 )
-from d2l_attention.models.parameters import (
+from d2l_attention.models.copying import (
     copy_attention_layer,
     copy_decoder_layer,
     copy_encoder_layer,

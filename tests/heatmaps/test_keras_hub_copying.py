@@ -2,7 +2,7 @@
 
 from contract import draw, to_numpy
 from d2l_attention import ModernLanguageModel, rotary_frequencies
-from d2l_attention.models.parameters import copy_language_model
+from d2l_attention.models.copying import copy_language_model
 import numpy as np
 import pytest
 
