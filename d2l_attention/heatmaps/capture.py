@@ -15,6 +15,7 @@ from d2l_attention._atomic import write_whole
 from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.adapters import (
     BY_GUESS,
+    BY_SOFTMAX,
     NoWeights,
     adapter_of,
     on_the_path,
@@ -23,6 +24,13 @@ from d2l_attention.heatmaps.adapters import (
 )
 from d2l_attention.heatmaps.generation import Links, join_steps
 from d2l_attention.heatmaps.guesses import masks, true_place, without_rows
+from d2l_attention.heatmaps.roles import (
+    OTHER,
+    Reader,
+    Tracker,
+    join_chunks,
+    reader_of,
+)
 from d2l_attention.heatmaps.selection import fits, select_layers
 from d2l_attention.heatmaps.softmaxes import (
     as_rows,
@@ -55,10 +63,14 @@ class AttentionMaps(Mapping):
         skipped: Dict of path to the reason why there are no weights.
         num_samples: Int, how many inputs the model was called on. A layer that
             cuts them into windows has more in its batch.
+        after_softmax: Dict of path to what a layer makes of its softmax before
+            it weighs values, as "difference of 2 softmaxes". Its map is what
+            it weighs with.
     """
 
-    def __init__(self, maps=(), skipped=(), num_samples=None):
+    def __init__(self, maps=(), skipped=(), num_samples=None, after_softmax=()):
         self._maps = dict(maps)
+        self.after_softmax = dict(after_softmax)
         self.skipped = dict(skipped)
         self.num_samples = num_samples
 
@@ -73,14 +85,21 @@ class AttentionMaps(Mapping):
 
     def __repr__(self):
         shapes = {path: tuple(w.shape) for path, w in self._maps.items()}
-        skipped = f", skipped={self.skipped}" if self.skipped else ""
-        return f"AttentionMaps({shapes}{skipped})"
+        more = "".join(
+            f", {name}={value}"
+            for name in ("after_softmax", "skipped")
+            if (value := getattr(self, name))
+        )
+        return f"AttentionMaps({shapes}{more})"
 
     def select(self, layers):
         """The maps of a list of paths, or of a pattern like `"decoder/*"`."""
         chosen = select_layers(self._maps, layers)
         chosen = {path: self._maps[path] for path in chosen}
-        return AttentionMaps(chosen, num_samples=self.num_samples)
+        after = {p: w for p, w in self.after_softmax.items() if p in chosen}
+        return AttentionMaps(
+            chosen, num_samples=self.num_samples, after_softmax=after
+        )
 
     def save(self, path):
         """Write a `.npz` file; it replaces an old file only when complete.
@@ -191,7 +210,7 @@ def _capture(model, args, kwargs, layers, call=None):
         outputs = (call or model)(*args, **kwargs)
     num_samples = _num_samples(args, kwargs)
     maps = run.maps(outputs, num_samples, is_generation=call is not None)
-    maps = AttentionMaps(maps, run.skipped(), num_samples)
+    maps = AttentionMaps(maps, run.skipped(), num_samples, run.after_softmax)
     warning = "".join(
         f"\n  {path}: {why}" for path, why in maps.skipped.items()
     )
@@ -283,6 +302,7 @@ class _Frame(NamedTuple):
     num_skips: int
     lengths: set  # numbers of positions in calls within, up to now
     lengths_before: list  # those before each of its softmaxes
+    changed: list  # what its softmaxes gave, changed
 
 
 class _Guess(NamedTuple):
@@ -319,12 +339,11 @@ class _Traces:
 
     def __init__(self, layers, to_run):
         self._attributes = [(layer, dict(vars(layer))) for layer in layers]
-        self._lengths = [
-            (value, len(value))
-            for _, attributes in self._attributes
-            for value in attributes.values()
-            if isinstance(value, list)
-        ]
+        # Runs append to copies: TensorFlow cannot save a list that was cut.
+        for layer, attributes in self._attributes:
+            for name, value in attributes.items():
+                if isinstance(value, list):
+                    object.__setattr__(layer, name, [*value])
         variables = {
             id(v): v for layer in to_run for v in layer.non_trainable_variables
         }
@@ -353,8 +372,6 @@ class _Traces:
                     object.__setattr__(layer, name, value)
             for name in vars(layer).keys() - before.keys():
                 object.__delattr__(layer, name)
-        for added_to, length in self._lengths:
-            del added_to[length:]
 
 
 class Run:
@@ -381,6 +398,7 @@ class Run:
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
         self.readers = {}  # path → how each of its softmaxes is read
+        self.after_softmax = {}  # path → what happened to its weights
         self._running = []
         self._guesses = []
         self._called = set()  # paths
@@ -396,6 +414,30 @@ class Run:
         self._links = {}  # path → those between its calls
         self.notes = []  # what there is to say of calls that are not joined
         self._thread = threading.get_ident()
+        self._listener = self._listener_of_operations()
+
+    def _listener_of_operations(self):
+        """What hears the operations of layers whose softmax is read, or None.
+
+        Keras's own layers say what their weights are.
+        """
+        self._followed = {
+            path
+            for path in self._chosen
+            if isinstance(self._adapters[path], str)
+            and may_hold_attention(self._layers[path])
+        }
+        backend = keras.backend.backend()
+        tracker = Tracker(self._owner_of_operation)
+        if self._followed and backend == "tensorflow":
+            from d2l_attention.heatmaps import tensorflow_operations
+
+            return tensorflow_operations.TensorFlowListener(tracker)
+        if self._followed and backend == "torch":
+            from d2l_attention.heatmaps import torch_operations
+
+            return torch_operations.TorchListener(tracker)
+        return None
 
     @contextlib.contextmanager
     def watch(self):
@@ -420,7 +462,9 @@ class Run:
                     record = functools.partial(self._record, path)
                     for stand_in in adapter(layer, record):
                         put(stack, *stand_in)
-            stack.enter_context(listen(self._hear))
+            stack.enter_context(
+                listen(self._hear, self._watch, self._formed, self._aside)
+            )
             yield
             self._settle()
         self._name_unseen()
@@ -493,14 +537,18 @@ class Run:
             self._num_model_calls += layer is self._model
             num_heard = self._num_heard
             made = len(self.records), len(self._skips)
-            frame = _Frame(path, layer, (args, kwargs), [], *made, set(), [])
+            frame = _Frame(
+                path, layer, (args, kwargs), [], *made, set(), [], []
+            )
             self._running.append(frame)
-            try:
-                output = original(*args, **kwargs)
-            finally:
-                self._running.pop()
+            with self._following(frame):
+                try:
+                    output = original(*args, **kwargs)
+                finally:
+                    self._running.pop()
+                if self._probe is None:
+                    self._leave(frame, original, output)
             if self._probe is None:
-                self._leave(frame, original, output)
                 if self._running:
                     self._running[-1].lengths.update(lengths_of(frame.inputs))
             if isinstance(layer, keras.layers.Softmax):
@@ -513,6 +561,54 @@ class Run:
             return output
 
         return call
+
+    @contextlib.contextmanager
+    def _following(self, frame):
+        """Hear the operations of a layer whose weights they tell."""
+        listener = self._listener
+        if listener is None or self._probe is not None:
+            yield
+        elif listener.is_heard:  # within another
+            if may_hold_attention(frame.layer):
+                listener.enter(frame.inputs)
+            yield
+        elif frame.path in self._followed:
+            listener.enter(frame.inputs)
+            with listener.listening():
+                yield
+        else:
+            yield
+
+    def _is_followed(self, frame):
+        listener = self._listener
+        is_heard = listener is not None and listener.is_heard
+        return is_heard and frame.path in self._followed
+
+    def _formed(self, weights, value, output):
+        """Weights `(B, H, T, S)` were formed beside a fused operation."""
+        listener = self._listener
+        if listener is not None and listener.is_heard:
+            traced = [listener.of(weights), listener.of(value)]
+            letters = ["bhts", "bshv"]
+            made = listener.tracker.contract(traced, letters, "bthv")
+            listener.put(output, made)
+
+    def _aside(self):
+        """While an operation runs of which `_formed` tells."""
+        listener = self._listener
+        return (
+            contextlib.nullcontext() if listener is None else listener.paused()
+        )
+
+    def _owner_of_operation(self):
+        """The innermost call in whose own code an operation stands.
+
+        What layers of Keras compute belongs to who called them.
+        """
+        for frame in reversed(self._running):
+            if may_hold_attention(frame.layer) or frame.path in self._adapters:
+                return frame
+        return None
 
     def _watched_protocol(self, name, original):
         """A model that can `start` and `step` generates; its parts may, too."""
@@ -571,7 +667,18 @@ class Run:
             return self._probe(frame, weights)
         frame.lengths_before.append(set(frame.lengths))
         if self._change and frame.path in self._chosen:
-            return self._changed(frame.path, weights)
+            if not self._is_followed(frame):
+                return self._changed(frame.path, weights)
+            # Which are the weights is known when the layer returns.
+            frame.changed.append(weights)
+            return weights
+
+    def _watch(self, weights):
+        """Change what a softmax gave, in a layer whose operations are heard."""
+        frame = self._owner_of_softmax()
+        if not self._change or frame is None or not self._is_followed(frame):
+            return weights
+        return self._change(weights)
 
     def _replace_heard(self, layer, weights):
         """A `Softmax` layer sets masked weights to 0 after its softmax."""
@@ -623,6 +730,9 @@ class Run:
                 return self._skip(path, adapter.reason)
             return self._read_by_identity(frame, call, output)
         # The softmax of a model, or beside attention, may be a classifier's.
+        if self._read_roles(frame, output):
+            return
+        self.changed += [(path, weights) for weights in frame.changed]
         strict = isinstance(layer, keras.Model) or within
         is_guess = adapter == BY_GUESS
         found = [
@@ -683,6 +793,77 @@ class Run:
             number = len(readers) - 1
             self._guesses.append(_Guess(frame, call, i, found, maps, number))
         return None
+
+    def _read_roles(self, frame, output):
+        """Record what the operations of a layer tell of its softmaxes.
+
+        What comes back is False if they do not tell all of them.
+        """
+        listener = self._listener
+        if not self._is_followed(frame):
+            return False
+        tracker, outputs = listener.tracker, listener.traced(output)
+        own = [n for n, owner in enumerate(tracker.owners) if owner is frame]
+        is_registered = self._adapters[frame.path] == BY_SOFTMAX
+        readers = [
+            (use, reader_of(use, outputs, tracker, is_registered))
+            for owner, use in tracker.uses
+            if owner is frame
+        ]
+        read = [(u, r) for u, r in readers if isinstance(r, Reader)]
+        done = {n for use, _ in read for n in use.weights.softmaxes}
+        others = [n for n in own if n not in done]
+        is_open = any(r is None for _, r in readers)
+        is_open |= any(n in tracker.lost for n in others)
+        if is_open or not (own or read):
+            return False
+        # For values in several parts, the same weights are used again.
+        read = {use.key(): (use, reader) for use, reader in read}
+        with listener.paused():
+            num_maps = self._record_read(frame.path, list(read.values()))
+        if num_maps == 1:
+            self._note_call(frame, output)
+        reasons = {
+            n: reason
+            for use, reason in readers
+            for n in use.weights.softmaxes
+            if n in others
+        }
+        self._name_others(frame, own, others, reasons)
+        return True
+
+    def _record_read(self, path, read):
+        """Record weights, each with its reader; chunks of queries as one."""
+        maps = [reader.read(use.shown()[0]) for use, reader in read]
+        pairs = [(r, w) for (_, r), w in zip(read, maps, strict=True)]
+        readers, joined = self.readers.setdefault(path, []), join_chunks(pairs)
+        for places in joined:
+            whole = [maps[i] for i in places]
+            self._record(
+                path, ops.concatenate(whole, 2) if whole[1:] else whole[0]
+            )
+            for i in places:
+                use, reader = read[i]
+                readers.append(reader)
+                if self._change:
+                    self.changed.append((path, use.shown()[0]))
+                if use.weights.changes:
+                    words = ", ".join(dict.fromkeys(use.weights.changes))
+                    self.after_softmax[path] = words
+        return len(joined)
+
+    def _name_others(self, frame, own, others, reasons):
+        """Name softmaxes of a layer that are no maps, but run over keys."""
+        is_read = len(others) < len(own)
+        within = frame.num_records < len(self.records)
+        for n in others:
+            reason = reasons.get(n, _REASONS["no values"])
+            if self._listener.tracker.kinds[n] == OTHER:
+                reason = _REASONS["features"]
+                if within:
+                    continue  # a router, a classifier
+            number = f", softmax {own.index(n) + 1}" if is_read else ""
+            self._skip(frame.path + number, reason)
 
     def _name_unseen(self):
         """Name layers that a compiled function, or a step, may have run."""
@@ -928,6 +1109,7 @@ def _parts_of(layer):
 _REASONS = {
     "fused": "no softmax of Keras over keys was seen in it; use "
     "`keras.ops.softmax`",
+    "no values": "its softmax meets no values in it, in a sum over keys",
     "features": "its softmax does not run over positions of its inputs",
     "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "
     "it runs over blocks of positions, or over no positions at all",

@@ -15,15 +15,17 @@ from keras import ops, tree
 
 
 @contextlib.contextmanager
-def listen(hear):
+def listen(hear, watch, formed, aside):
     """Call `hear(weights)` for each softmax of two axes or more.
 
     The axis that it runs over is moved to the end, `(…, T, S)`. Weights of two
     axes are those of one query, `(B, 1, S)`.
 
     The weights of `keras.ops.dot_product_attention`, which forms them inside,
-    are formed beside it. What `hear` returns, if it is not None, takes the
-    place of the weights.
+    are formed beside it. What `watch` makes of weights takes their place as
+    soon as there are any, and what `hear` returns, if it is not None. If it is,
+    the fused operation runs within `aside()`, and `formed(weights, value,
+    output)` tells of it.
     """
     nn = _module_of_softmax()
     softmax, attend = nn.softmax, nn.dot_product_attention
@@ -32,6 +34,7 @@ def listen(hear):
         weights = softmax(x, axis=axis)
         if not isinstance(axis, int) or len(weights.shape) < 2:
             return weights
+        weights = watch(weights)
         changed = hear(as_rows(weights, axis))
         if changed is None:
             return weights
@@ -40,9 +43,13 @@ def listen(hear):
         return ops.moveaxis(changed, -1, axis)
 
     def heard_attend(query, key, value, **options):
-        changed = hear(_weights_within(softmax, query, key, **options))
+        weights = watch(_weights_within(softmax, query, key, **options))
+        changed = hear(weights)
         if changed is None:
-            return attend(query, key, value, **options)
+            with aside():
+                output = attend(query, key, value, **options)
+            formed(weights, _for_each_head(value, query), output)
+            return output
         value = _for_each_head(value, query)
         output = ops.einsum("bhts,bshk->bthk", changed, value)
         return ops.cast(output, query.dtype)

@@ -136,14 +136,17 @@ def ids(*shape):
 
 
 CASES = {}
+HEARD = set()  # names of those that only their operations tell
 
 
-def case(*marks, everywhere=False, **parameters):
+def case(*marks, everywhere=False, heard=False, **parameters):
     """Enter what a function builds into the table, under the words after it.
 
     Args:
         marks: Of pytest.
         everywhere: Whether all backends try it: one of each way to be read.
+        heard: Whether its operations must be heard. Where they are not, it may
+            have no map, but none that is wrong.
         parameters: Lists of equal length, one value for each case.
     """
     marks = [*marks, *([pytest.mark.every_backend] if everywhere else [])]
@@ -154,6 +157,8 @@ def case(*marks, everywhere=False, **parameters):
             values = dict(zip(parameters, row, strict=True))
             words = [str(getattr(x, "__name__", x)) for x in row]
             name = " ".join([build.__name__.replace("_", " "), *words])
+            if heard:
+                HEARD.add(name)
             CASES[name] = pytest.param(
                 lambda values=values: build(**values), id=name, marks=marks
             )
@@ -163,7 +168,10 @@ def case(*marks, everywhere=False, **parameters):
 
 
 def of_function(call, *inputs, named=None, **attributes):
-    """A layer with "attention" in its name that computes `call(…)`."""
+    """A layer with "attention" in its name that computes `call(…)`.
+
+    `named` is the reason why it has no map.
+    """
     methods = {"call": lambda self, *inputs: call(*inputs), **attributes}
     layer = type("SomeAttention", (layers.Layer,), methods)(name="some")
     if named is None:
@@ -995,7 +1003,7 @@ class MultiScaleRetention(LinearAttention):
         return ops.matmul(scores, self.v(x))
 
 
-@case()
+@case(heard=True)
 def without_weights():
     """As many words as features, for which their softmax could be taken."""
     x = keras.Input((8, 8))
@@ -1011,7 +1019,7 @@ def without_weights():
     named = {
         "linear": "no softmax of Keras over keys was seen",
         "fast": "no softmax of Keras over keys was seen",
-        "efficient": "does not behave as attention to positions",
+        "efficient": "each feature of its values has weights of its own",
     }
     return Case(trained(model, inputs), (inputs,), ["known"], named)
 
@@ -1136,7 +1144,7 @@ class ScaledDotAttention(layers.Layer):
         import tensorflow as tf
 
         scores = tf.matmul(self.wq(x), self.wk(x), transpose_b=True)
-        return tf.matmul(tf.nn.softmax(scores / 8**0.5), self.wv(x))
+        return tf.matmul(tell(tf.nn.softmax(scores / 8**0.5)), self.wv(x))
 
 
 class OfTensorFlow(keras.Model):
@@ -1151,12 +1159,12 @@ class OfTensorFlow(keras.Model):
 @case(
     pytest.mark.skipif(
         keras.backend.backend() != "tensorflow", reason="TensorFlow's"
-    )
+    ),
+    heard=True,
 )
 def softmax_of_tensorflow():
     x = draw(2, 5, 8)
-    named = {"second": "no softmax of Keras over keys was seen in it"}
-    return Case(trained(OfTensorFlow(), x), (x,), ["known"], named)
+    return Case(trained(OfTensorFlow(), x), (x,), ["known", "second"])
 
 
 class ChannelAttention(layers.Layer):
@@ -1205,7 +1213,7 @@ class DANetChannelAttention(layers.Layer):
 
 
 # Eight steps are as many as there are channels.
-@case(length=[5, 8])
+@case(heard=True, length=[5, 8])
 def conformer_of_length(length):
     x = keras.Input((length, 8))
     y = x + 0.5 * layers.Dense(8)(layers.Dense(16, activation="silu")(x))
@@ -1220,11 +1228,7 @@ def conformer_of_length(length):
     ):
         z = part(layers.LayerNormalization()(z))
     model = keras.Model(x, layers.LayerNormalization()(y + z))
-    features = (
-        "does not behave as attention to positions"
-        if length == 8
-        else "does not run over positions of its inputs"
-    )
+    features = "does not run over positions of its inputs"
     named = dict.fromkeys(["softmax", "danet"], features)
     none = "no softmax of Keras over keys was seen in it"
     named |= dict.fromkeys(["excitation", "spatial"], none)
@@ -1297,14 +1301,15 @@ class Holder(keras.Model):
 
 
 # As many heads as sentences, and more.
-@case(num_heads=[2, 4])
+@case(heard=True, num_heads=[2, 4])
 def an_axis_of_heads_before_the_batch(num_heads):
     def call(x):
         heads = ops.stack(ops.split(x, num_heads, axis=2))
         weights = ops.softmax(ops.einsum("hbtk,hbsk->hbts", heads, heads))
+        tell(weights, (1, 0, 2, 3))
         return ops.einsum("hbts,hbsk->bthk", weights, heads)
 
-    return of_function(call, draw(2, T, D), named="")
+    return of_function(call, draw(2, T, D))
 
 
 @case(everywhere=True)
@@ -1481,16 +1486,16 @@ def a_sink_in_a_column_that_is_first(first):
     return of_function(call, draw(B, T, D))
 
 
-@case()
+@case(heard=True)
 def a_key_that_the_layer_adds_is_no_sink():
     def call(x):
         x = ops.concatenate([ops.ones_like(x[:, :1]), x], axis=1)
-        return plain_attend(x)
+        return attend(x)
 
-    return of_function(call, draw(B, T, D), named="")
+    return of_function(call, draw(B, T, D))
 
 
-@case(renormalise=[True, False])
+@case(heard=True, renormalise=[True, False])
 def the_two_largest_weights_after_the_softmax(renormalise):
     def call(x):
         weights = ops.softmax(scores(x))
@@ -1498,30 +1503,32 @@ def the_two_largest_weights_after_the_softmax(renormalise):
         kept = ops.where(weights >= least, weights, 0.0)
         if renormalise:
             kept = kept / ops.sum(kept, -1, keepdims=True)
-        return ops.matmul(kept, x)
+        return ops.matmul(tell(kept), x)
 
-    return of_function(call, draw(B, T, D), named="")
+    return of_function(call, draw(B, T, D))
+
+
+def times(x, mask):
+    return ops.multiply(ops.softmax(scores(x)), mask)
 
 
 CAUSAL = np.tri(T, dtype="float32")
 PADDED = np.array([[1, 1, 1, 1, 0]] * B, "float32")
 
 
-@case()
+@case(heard=True)
 def the_future_is_cut_after_the_softmax():
     return of_function(
-        lambda x: ops.matmul(ops.softmax(scores(x)) * CAUSAL, x),
+        lambda x: ops.matmul(tell(times(x, CAUSAL)), x),
         draw(B, T, D),
-        named="",
     )
 
 
-@case()
+@case(heard=True)
 def padding_is_cut_after_the_softmax():
     return of_function(
-        lambda x: ops.matmul(ops.softmax(scores(x)) * PADDED[:, None], x),
+        lambda x: ops.matmul(tell(times(x, PADDED[:, None])), x),
         draw(B, T, D),
-        named="",
     )
 
 
@@ -1555,7 +1562,7 @@ def is_some(x):
 
 def cut_keys(x, mask, shift=0):
     mask = ops.reshape(ops.cast(mask, "float32"), (len(x), -1, T))
-    return ops.matmul(ops.softmax(scores(x)) * mask, x + shift)
+    return ops.matmul(tell(ops.softmax(scores(x)) * mask), x + shift)
 
 
 CUTS = {
@@ -1566,16 +1573,16 @@ CUTS = {
 }
 
 
-@case(way=CUTS, sentence=[0, 6, 6, 0])
+@case(heard=True, way=CUTS, sentence=[0, 6, 6, 0])
 def padding_of_one_sentence_is_cut_by(way, sentence):
     mask = real(sentence, batch=7).astype("bool" if way == "bools" else "f")
-    return of_function(CUTS[way], draw(7, T, D), mask, named="")
+    return of_function(CUTS[way], draw(7, T, D), mask)
 
 
-@case(sentences=[(0,), (B - 1,), tuple(range(B))])
+@case(heard=True, sentences=[(0,), (B - 1,), tuple(range(B))])
 def padding_of_zeros_is_cut(sentences):
     x = draw(B, T, D) * real(*sentences)[..., None]
-    return of_function(lambda x: cut_keys(x, is_some(x), 1), x, named="")
+    return of_function(lambda x: cut_keys(x, is_some(x), 1), x)
 
 
 @case()
@@ -1583,18 +1590,13 @@ def a_value_of_zero_whose_key_takes_weight():
     return of_function(attend, draw(B, T, D) * real(0, 2)[..., None])
 
 
-@case()
+@case(heard=True)
 def two_calls_of_which_one_has_padding():
-    def call(x, mask):
-        if _told is not None and to_numpy(mask).all():
-            tell(ops.softmax(scores(x)))
-        return cut_keys(x, mask)
-
-    inner = of_function(call).model
+    inner = of_function(cut_keys).model
     ones = np.ones((B, T), "float32")
     model = Holder([inner], lambda x, mask, f: f(x, ones) + f(x, mask))
     inputs = draw(B, T, D), ops.convert_to_tensor(real(1))
-    return Case(model, inputs, ["some"], {"some, some of its calls": ""})
+    return Case(model, inputs, ["some", "some#2"])
 
 
 def cut_queries(x, mask, value):
@@ -1604,8 +1606,7 @@ def cut_queries(x, mask, value):
 
 def cut_sums(x, mask, value):
     weights = ops.softmax(scores(x))
-    tell(weights * mask[..., None])
-    return ops.matmul(weights, value) * mask[..., None]
+    return ops.matmul(tell(weights), value) * mask[..., None]
 
 
 ROWS = {
@@ -1616,7 +1617,7 @@ ROWS = {
 }
 
 
-@case(way=ROWS, sentences=[(0,), (B - 1,), (1,), tuple(range(B))])
+@case(heard=True, way=ROWS, sentences=[(0,), (B - 1,), (1,), tuple(range(B))])
 def a_row_that_counts_for_nothing_is_empty_by(way, sentences):
     mask = real(*sentences)
     x = draw(B, T, D) * mask[..., None]
@@ -1655,7 +1656,7 @@ def pooling_of_each_feature_has_no_queries():
     )
 
 
-@case()
+@case(heard=True)
 def features_that_attend_to_features():
     def call(x):
         heads = ops.reshape(x, (2, 5, 2, 4))
@@ -1663,16 +1664,19 @@ def features_that_attend_to_features():
         mixed = ops.einsum("bhkl,bthl->bthk", ops.softmax(z), heads)
         return ops.reshape(mixed, (2, 5, 8))
 
-    return of_function(call, draw(2, 5, 8), named="the axes of")
+    features = "does not run over positions"
+    return of_function(call, draw(2, 5, 8), named=features)
 
 
 LOOKS = "softmax looks like attention"
 
 
-def beside(part, name, reason=LOOKS, shape=(B, T, D)):
+def beside(part, name, reason=LOOKS, shape=(B, T, D), is_read=False):
     """A known layer behind a part of a functional model."""
     x = keras.Input(shape[1:], batch_size=shape[0])
     model = keras.Model(x, known()(part(x), x), name="beside")
+    if is_read:
+        return Case(model, (draw(*shape),), [name, "known"])
     return Case(model, (draw(*shape),), ["known"], {name: reason})
 
 
@@ -1709,13 +1713,13 @@ def products_and_a_softmax_of_layers_beside_a_known_one():
 class BackendSoftmaxAttention(layers.Layer):
     def call(self, x):
         exp = ops.exp(scores(x))
-        return ops.matmul(exp / ops.sum(exp, -1, keepdims=True), x)
+        return ops.matmul(tell(exp / ops.sum(exp, -1, keepdims=True)), x)
 
 
-@case()
+@case(heard=True)
 def attention_without_a_softmax_of_keras():
     part = BackendSoftmaxAttention(name="own")
-    return beside(part, "own", "no softmax of Keras")
+    return beside(part, "own", "no softmax of Keras", is_read=True)
 
 
 class LearnedQueries(layers.Layer):
@@ -1747,39 +1751,49 @@ class GatedAttention(layers.Layer):
 
     def call(self, x):
         z = ops.transpose(self.perceiver(x), (0, 2, 1))  # (B, 3, S)
-        pooled = ops.matmul(ops.softmax(z), x)
-        return ops.concatenate([self.attention(x, x), pooled], axis=1)
+        mixed = self.attention(x, x)
+        pooled = ops.matmul(tell(ops.softmax(z)), x)
+        return ops.concatenate([mixed, pooled], axis=1)
 
 
-@case()
+@case(heard=True)
 def a_known_layer_within_one_of_its_own_kind():
-    case = beside(GatedAttention(name="latent"), "latent")
-    return case._replace(paths=["latent/inside", "known"])
+    part = GatedAttention(name="latent")
+    case = beside(part, "latent", is_read=True)
+    return case._replace(paths=["latent/inside", *case.paths])
 
 
 def in_windows(x):
     """Two windows of two tokens; the fifth token stays as it is."""
     windows = ops.reshape(x[:, :4], (2, 2, 2, 8))
     z = ops.einsum("bwtd,bwsd->bwts", windows, windows)
-    mixed = ops.einsum("bwts,bwsd->bwtd", ops.softmax(z), windows)
-    return ops.concatenate([ops.reshape(mixed, (2, 4, 8)), x[:, 4:]], axis=1)
+    weights = ops.softmax(z)
+    mixed = ops.einsum("bwts,bwsd->bwtd", weights, windows)
+    mixed = ops.reshape(mixed, (2, 4, 8))
+    return ops.concatenate([mixed, x[:, 4:]], axis=1), weights
 
 
 class WindowMixer(layers.Layer):
     def call(self, x):
-        return in_windows(x)
+        return in_windows(x)[0]
 
 
-class WindowMixerAttention(WindowMixer):
-    pass
+class WindowMixerAttention(layers.Layer):
+    def call(self, x):
+        mixed, weights = in_windows(x)
+        tell(ops.reshape(weights, (4, 2, 2)))  # windows are rows of the batch
+        return mixed
 
 
 @case(
+    heard=True,
     kind=[WindowMixer, WindowMixerAttention],
     reason=["looks like attention", "the axes of"],
+    is_read=[False, True],
 )
-def windows_that_a_layer_cuts_are_no_heads(kind, reason):
-    return beside(kind(name="windows"), "windows", reason, (2, 5, 8))
+def windows_that_a_layer_cuts_are_no_heads(kind, reason, is_read):
+    part = kind(name="windows")
+    return beside(part, "windows", reason, (2, 5, 8), is_read)
 
 
 def over_both(heads, sink):

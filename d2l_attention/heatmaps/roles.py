@@ -1,0 +1,667 @@
+"""What the axes of attention weights are, read from a layer's operations.
+
+Each axis of a tensor is a product of pieces. The inputs of a layer say what
+theirs are (the batch, positions, or something else), and each operation says
+where its axes come from. A softmax gives new pieces, so that its weights are
+known wherever they go. Where they meet values, in a sum over keys, their axes
+are read:
+
+- what is summed over are the keys;
+- what the values have too is the batch, a window or a head;
+- what is left are the queries.
+
+An operation without a rule gives pieces of which nothing is known, and weights
+that depend on them are not read: no axis is told by its size.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from keras import ops
+
+# What a piece can be, the surest last. An axis between the first and the last
+# of a tensor with four or more may hold positions, as of a picture, or heads.
+UNKNOWN, OTHER, EITHER, POSITION, BATCH = range(5)
+
+
+class Piece:
+    """A factor of an axis.
+
+    A piece of a softmax knows its softmax, whether that ran over it, and the
+    piece `of` the scores that it was.
+    """
+
+    def __init__(self, size, kind=OTHER, *, of=None, softmax=None, key=False):
+        self.size, self.kind = size, kind
+        self.of, self.softmax, self.key = of, softmax, key
+        self.whole = None  # what it is a part of
+        self.where = None  # where in that
+        self.joined = []  # what stands one after the other in it
+        self._parts = {}  # cut twice alike, it gives the same
+
+    def split(self, outer):
+        """Two pieces of `outer` and `size // outer`."""
+        sizes = outer, self.size // outer
+        return [self._part(("split", outer, i), n) for i, n in enumerate(sizes)]
+
+    def cut(self, cut):
+        """The part at `range(*cut)`."""
+        size = len(range(*cut))
+        return self if size == self.size else self._part(("cut", *cut), size)
+
+    def _part(self, where, size):
+        if where not in self._parts:
+            of = self.of and self.of._part(where, size)
+            part = Piece(
+                size, self.kind, of=of, softmax=self.softmax, key=self.key
+            )
+            part.whole, part.where = self, where
+            self._parts[where] = part
+        return self._parts[where]
+
+    def origins(self):
+        """It, what it is a part of or made of, and what it was in scores."""
+        found, waiting = [], [self]
+        while waiting:
+            piece = waiting.pop()
+            found.append(piece)
+            before = piece.whole, piece.of, *piece.joined
+            waiting += [x for x in before if x is not None]
+        return found
+
+
+class Weights(NamedTuple):
+    """What became of a softmax."""
+
+    softmaxes: frozenset  # their numbers
+    changes: tuple = ()  # what happened to it, in words
+    times: tuple = ()  # (values, weights before) of products with data
+    is_sum: bool = False
+    unscaled: Any = None  # these, before dropout scales them
+    # As they are shown, and the latest tensor with them: cast, dropped, in
+    # another order. Who hears the operations fills it in.
+    tensor: Any = None
+    axes: Any = None
+    latest: Any = None
+
+    def changed(self, word, **others):
+        """With other numbers."""
+        return self._replace(
+            changes=(*self.changes, word),
+            unscaled=None,
+            tensor=None,
+            axes=None,
+            latest=None,
+            **others,
+        )
+
+    def at(self, tensor, axes):
+        """In a tensor that has them, with these axes."""
+        if self.tensor is None:
+            return self._replace(tensor=tensor, axes=axes)
+        return self._replace(latest=tensor)
+
+
+class Traced:
+    """What is known of a tensor."""
+
+    def __init__(self, axes, data=False, weights=None):
+        self.axes = axes  # of each, a list of pieces; of size 1, none
+        self.data = data  # whether it depends on an input
+        self.weights = weights
+        self.random = False
+        self.is_exp = False
+        self.sum_of = None  # what it is the sum of, and over which axes
+
+    @property
+    def shape(self):
+        return tuple(math.prod(p.size for p in axis) for axis in self.axes)
+
+
+class Use(NamedTuple):
+    """Weights that meet values, in a sum over keys."""
+
+    weights: Weights
+    axes: list
+    keys: list  # pieces that are summed over
+    shared: list  # pieces that the values have too
+    reason: str | None  # why they are not the weights of a map
+
+    def shown(self):
+        """The tensor with the weights, and its axes."""
+        mine, theirs = (
+            {p for axis in axes for p in axis}
+            for axes in (self.axes, self.weights.axes)
+        )
+        if mine == theirs:
+            return self.weights.tensor, self.weights.axes
+        return self.weights.latest, self.axes
+
+    def key(self):
+        """What is the same where the same weights are used again."""
+        pieces = frozenset(p for axis in self.axes for p in axis)
+        return self.weights.softmaxes, self.weights.changes, pieces
+
+
+def fresh(shape, kind=OTHER, data=False):
+    kinds = [kind] * len(shape) if isinstance(kind, int) else kind
+    pieces = zip(shape, kinds, strict=True)
+    return Traced([[Piece(n, k)] if n != 1 else [] for n, k in pieces], data)
+
+
+def shared_axis(options):
+    """The pieces of an axis that several tensors share, from the surest."""
+    options = [axis for axis in options if axis]
+    if not options:
+        return []
+    return max(
+        options,
+        key=lambda axis: (
+            any(p.softmax is not None for p in axis),
+            max(p.kind for p in axis),
+            len(axis),
+        ),
+    )
+
+
+class Tracker:
+    """Follows the axes of tensors through operations, and notes what it finds.
+
+    `owners` are those of the softmaxes, by their numbers, and `kinds` says what
+    each ran over. `uses` are pairs of an owner and a sum over keys, and `lost`
+    says why a softmax could not be followed.
+    """
+
+    def __init__(self, owner):
+        self._owner = owner  # function, whose operation it is
+        self.owners = []
+        self.kinds = []
+        self.uses = []
+        self.lost = {}
+        self.consumed = set()  # pieces summed over in a product of inputs
+        self.projected = set()  # the same, in a product with parameters
+
+    # Movement
+
+    def reshape(self, x, shape):
+        waiting, axes = [p for axis in x.axes for p in axis], []
+        for size in shape:
+            axis, done = [], 1
+            while done < size and waiting:
+                piece = waiting.pop(0)
+                if size % (done * piece.size) == 0:
+                    axis.append(piece)
+                elif size % done == 0 and piece.size % (size // done) == 0:
+                    piece, rest = piece.split(size // done)
+                    axis.append(piece)
+                    waiting.insert(0, rest)
+                else:
+                    return self.unknown([x], shape, "a reshape across its axes")
+                done *= piece.size
+            axes.append(axis)
+        return self._moved(x, axes)
+
+    def _moved(self, x, axes, weights=None):
+        moved = Traced(axes, x.data, weights or x.weights)
+        moved.random, moved.is_exp = x.random, x.is_exp
+        moved.sum_of = x.sum_of
+        return moved
+
+    def transpose(self, x, order):
+        moved = self._moved(x, [x.axes[i] for i in order])
+        moved.is_exp, moved.sum_of = False, None
+        return moved
+
+    def cut(self, x, cuts):
+        """`cuts` has, for each axis, the arguments of a range, or None."""
+        axes, weights = [], x.weights
+        for axis, size, cut in zip(x.axes, x.shape, cuts, strict=True):
+            if cut is None or len(range(*cut)) == size and cut[2] > 0:
+                axes.append(axis)
+                continue
+            parts = self._cut_axis(axis, cut)
+            if parts is None:
+                shape = [
+                    n if c is None else len(range(*c))
+                    for n, c in zip(x.shape, cuts, strict=True)
+                ]
+                return self.unknown([x], shape, "a slice across its axes")
+            axes.append(parts)
+            if weights:
+                what = "keys kept" if any(p.key for p in axis) else "taken"
+                word = f"{len(range(*cut))} of {size} {what}"
+                weights = weights.changed(word)
+        moved = self._moved(x, axes, weights)
+        moved.is_exp, moved.sum_of = False, None
+        return moved
+
+    def _cut_axis(self, axis, cut):
+        size = len(range(*cut))
+        if len(axis) == 1:
+            return [axis[0].cut(cut)] if size > 1 else []
+        inner = math.prod(p.size for p in axis[1:])
+        if cut[2] != 1 or cut[0] % inner or size % inner or not size:
+            return None
+        first = cut[0] // inner
+        outer = axis[0].cut((first, first + size // inner, 1))
+        return ([outer] if outer.size > 1 else []) + axis[1:]
+
+    def join(self, parts, axis):
+        """Tensors one after the other along an axis."""
+        for x in parts:
+            if x.weights and len(parts) > 1:
+                self._lose(x.weights, "it is joined with others along an axis")
+        axes = [
+            shared_axis([x.axes[i] for x in parts])
+            for i in range(len(parts[0].axes))
+        ]
+        size = sum(x.shape[axis] for x in parts)
+        pieces = [p for x in parts for p in x.axes[axis]]
+        kinds = {p.kind for p in pieces} or {OTHER}
+        joined = Piece(size, UNKNOWN if UNKNOWN in kinds else max(kinds))
+        joined.joined = pieces
+        axes[axis] = [joined] if size > 1 else []
+        return Traced(axes, any(x.data for x in parts))
+
+    def stack(self, parts, axis):
+        """Tensors beside each other along a new axis."""
+        if len(parts) == 1:
+            return self.expand(parts[0], axis)
+        for x in parts:
+            if x.weights:
+                self._lose(x.weights, "it is stacked with others")
+        axes = [
+            shared_axis([x.axes[i] for x in parts])
+            for i in range(len(parts[0].axes))
+        ]
+        axes.insert(axis, [Piece(len(parts))])
+        return Traced(axes, any(x.data for x in parts))
+
+    def expand(self, x, axis):
+        return self._moved(x, [*x.axes[:axis], [], *x.axes[axis:]])
+
+    def repeat(self, x, shape):
+        axes = []
+        for axis, n in zip(
+            [[]] * (len(shape) - len(x.axes)) + x.axes, shape, strict=True
+        ):
+            times = n // math.prod(p.size for p in axis)
+            axes.append([Piece(times), *axis] if times > 1 else axis)
+        moved = self._moved(x, axes)
+        moved.is_exp = False
+        return moved
+
+    def keep(self, x, shape):
+        """Axes of the same size stay; another size is of the same kind."""
+        if x.weights:
+            self._lose(x.weights, "what comes after it is not known")
+        axes = []
+        for axis, before, n in zip(x.axes, x.shape, shape, strict=True):
+            kind = max((p.kind for p in axis), default=OTHER)
+            new = [Piece(n, kind)] if n > 1 else []
+            axes.append(axis if n == before else new)
+        return Traced(axes, x.data)
+
+    def unknown(self, inputs, shape, why):
+        """What comes of an operation without a rule."""
+        for x in inputs:
+            if x.weights:
+                self._lose(x.weights, why)
+        data = any(x.data for x in inputs)
+        return fresh(tuple(shape), UNKNOWN if data else OTHER, data)
+
+    def _lose(self, weights, why):
+        for number in weights.softmaxes:
+            self.lost.setdefault(number, why)
+
+    # Arithmetic
+
+    def elementwise(self, inputs, shape, name):
+        """`name` is that of the operation."""
+        if name in DIVIDES and len(inputs) == 2:
+            x, by = inputs
+            if x.is_exp and by.sum_of and by.sum_of[0] is x:
+                axes = by.sum_of[1]
+                if len(axes) == 1:  # a softmax, written out
+                    return self.softmax(x, axes[0])
+        rank, axes = len(shape), []
+        for i, n in enumerate(shape):
+            options = []
+            for x in inputs:
+                k = i - rank + len(x.axes)
+                if k >= 0 and x.shape[k] == n > 1:
+                    options.append((x.data, x.axes[k]))
+            axes.append(self.common(options))
+        made = Traced(axes, any(x.data for x in inputs))
+        made.random = any(x.random for x in inputs) and not made.data
+        made.weights = self._weights_of(inputs, name)
+        keeps = {*PLAIN, *MULTIPLIES, *CHOOSES}
+        made.is_exp = name in EXP or (
+            name in keeps and any(x.is_exp for x in inputs)
+        )
+        if all(math.prod(x.shape) == 1 for x in inputs[1:]):
+            made.sum_of = inputs[0].sum_of  # a cast, or an epsilon
+        return made
+
+    def common(self, options):
+        """The pieces of an axis of operands, `(depends on inputs, pieces)`."""
+        sure = [axis for data, axis in options if data]
+        kinds = [{p.kind for p in axis} for axis in sure]
+        has_batch = [BATCH in k for k in kinds if k != {UNKNOWN}]
+        if any(has_batch) and not all(has_batch):
+            # One says that it is the batch, another that it is not.
+            size = math.prod(p.size for p in sure[0])
+            return [Piece(size, UNKNOWN)]
+        either = any(EITHER in k for k in kinds)
+        if sure and either:
+            known = [
+                a for a, k in zip(sure, kinds, strict=True) if EITHER not in k
+            ]
+            return shared_axis(known or sure)
+        return shared_axis([axis for _, axis in options])
+
+    def _weights_of(self, inputs, name):
+        """What an elementwise operation makes of weights."""
+        with_weights = [x for x in inputs if x.weights]
+        if not with_weights:
+            return None
+        weights = with_weights[0].weights
+        if len(inputs) == 1:
+            if name in PLAIN:
+                return weights
+            return weights.changed(_WORDS.get(name, name))
+        if len(with_weights) > 1:
+            numbers = [x.weights.softmaxes for x in with_weights]
+            together = frozenset().union(*numbers)
+            is_norm = name in DIVIDES and with_weights[1].weights.is_sum
+            word = _NORM if is_norm else f"{_WORDS.get(name, name)} of two"
+            if len(together) > 1:
+                what = _WORDS.get(name, name)
+                word = f"{what} of {len(together)} softmaxes"
+            is_sum = all(x.weights.is_sum for x in with_weights)
+            return weights.changed(word, softmaxes=together, is_sum=is_sum)
+        others = [x for x in inputs if not x.weights]
+        if any(x.random for x in others):  # dropout: as it was before
+            return weights.unscaled or weights
+        is_number = all(math.prod(x.shape) == 1 for x in others)
+        if is_number and not any(x.data for x in others):
+            if name in ADDS:
+                return weights  # an epsilon
+            if name in {*MULTIPLIES, *DIVIDES}:
+                return weights.changed("scaled")._replace(unscaled=weights)
+        if name in MULTIPLIES and others[0].data:
+            pair = others[0], with_weights[0]
+            return weights.changed(_BY_INPUTS, times=(*weights.times, pair))
+        if name in CHOOSES:
+            return weights.changed("mask")
+        what = "inputs" if any(x.data for x in others) else "constants"
+        word = f"{_WORDS.get(name, name)} with {what}"
+        return weights.changed(word)
+
+    def softmax(self, x, axis):
+        number = len(self.owners)
+        axis %= len(x.axes)
+        axes = [
+            [
+                Piece(p.size, p.kind, of=p, softmax=number, key=i == axis)
+                for p in pieces
+            ]
+            for i, pieces in enumerate(x.axes)
+        ]
+        self.owners.append(self._owner())
+        self.kinds.append(max((p.kind for p in x.axes[axis]), default=OTHER))
+        return Traced(axes, x.data, Weights(frozenset([number])))
+
+    def reduce(self, x, over, keepdims, name):
+        over = {i % len(x.axes) for i in over}
+        axes = [
+            [] if i in over else axis
+            for i, axis in enumerate(x.axes)
+            if keepdims or i not in over
+        ]
+        made = Traced(axes, x.data)
+        if name in SUMS:
+            made.sum_of = x, sorted(over)
+        if not x.weights:
+            self.projected.update(*(x.axes[i] for i in over))
+            return made
+        weights, gone = x.weights, [p for i in over for p in x.axes[i]]
+        is_over_keys = any(p.softmax in weights.softmaxes for p in gone)
+        if name in SUMS and weights.times:
+            if is_over_keys or any(x.shape[i] == 1 for i in over):
+                self._use_product(x, over)
+                return made
+        is_sum = name in SUMS or weights.is_sum
+        word = f"{name.lower()} along an axis"
+        made.weights = weights.changed(word, is_sum=is_sum)
+        return made
+
+    def _use_product(self, x, over):
+        """Σ weights · values, of which the product came first."""
+        values, before = x.weights.times[-1]
+        pad = len(x.axes) - len(values.axes)
+        own = len(x.axes) - len(before.axes)
+        gone, shared, for_each_feature = [], [], False
+        for i, axis in enumerate(before.axes):
+            i += own
+            has_values = i >= pad and bool(values.axes[i - pad])
+            if i in over:
+                gone += axis
+            elif has_values:
+                shared += axis
+                for_each_feature |= bool(axis) and i == len(x.axes) - 1
+        weights = before.weights
+        reason = _FOR_EACH_FEATURE if for_each_feature else None
+        keys = [p for i in over if i >= pad for p in values.axes[i - pad]]
+        self._note_use(weights, before.axes, gone, shared, keys, reason)
+
+    def contract(self, operands, letters, kept):
+        """A product of tensors, summed over what is not `kept`.
+
+        `letters` name the axes of each operand.
+        """
+        axes_of = {}
+        for x, names in zip(operands, letters, strict=True):
+            for name, axis in zip(names, x.axes, strict=True):
+                axes_of.setdefault(name, []).append((x.data, axis))
+        axes = [self.common(axes_of[name]) for name in kept]
+        made = Traced(axes, any(x.data for x in operands))
+        is_weights = [
+            x.weights is not None and not x.weights.is_sum for x in operands
+        ]
+        if all(is_weights) and len(operands) == 2:
+            # What weights have scaled, feature by feature, is a value.
+            is_weights = [
+                x.weights is None or not x.weights.times for x in operands
+            ]
+            if not any(is_weights):
+                is_weights = [True, True]
+        is_by_inputs = sum(x.data for x in operands) > 1
+        for name in axes_of.keys() - {*kept}:
+            for data, axis in axes_of[name]:
+                if is_by_inputs and len(axis) == 1:
+                    self.consumed.update(axis)
+                elif data:
+                    self.projected.update(axis)
+        if not any(is_weights):
+            return made
+        if len(operands) == 1:
+            made.weights = operands[0].weights
+            if len(kept) < len(letters[0]):
+                made.weights = made.weights.changed("summed")
+            return made
+        k = is_weights.index(True)
+        x, values = operands[k], operands[1 - k]
+        mine, theirs = letters[k], letters[1 - k]
+        pairs = list(zip(mine, x.axes, strict=True))
+        gone = [p for name, axis in pairs if name not in kept for p in axis]
+        have = [n for n, axis in zip(theirs, values.axes, strict=True) if axis]
+        shared = [
+            p for n, axis in pairs if n in kept and n in have for p in axis
+        ]
+        is_over_keys = any(
+            p.key and p.softmax in x.weights.softmaxes for p in gone
+        )
+        summed = [name for name in mine if name not in kept]
+        is_one_key = not gone and bool(summed)
+        weights, reason = x.weights, None
+        if all(is_weights):
+            reason = _OF_WEIGHTS
+            self._note_use(values.weights, values.axes, [], [], [], reason)
+        elif not values.data and not is_over_keys and not is_one_key:
+            made.weights = weights.changed("mixed")
+            return made
+        elif not values.data:
+            reason = _OF_PARAMETERS
+        keys = [
+            p
+            for name, axis in zip(theirs, values.axes, strict=True)
+            if name in summed
+            for p in axis
+        ]
+        self._note_use(weights, x.axes, gone, shared, keys, reason)
+        return made
+
+    def _note_use(self, weights, axes, gone, shared, keys, reason):
+        kinds = {p.kind for p in [*gone, *keys]}
+        if UNKNOWN in {p.kind for axis in axes for p in axis}:
+            return self._lose(weights, "where its axes come from is not known")
+        if reason is None and BATCH in kinds:
+            reason = _FIRST_AXIS
+        if reason is None and kinds == {OTHER}:
+            reason = _NO_POSITIONS
+        is_over_keys = not gone or any(
+            p.key and p.softmax in weights.softmaxes for p in gone
+        )
+        if reason is None and not is_over_keys and _NORM not in weights.changes:
+            reason = _OVER_QUERIES
+        use = Use(weights, axes, gone, shared, reason)
+        self.uses.append((self._owner(), use))
+
+
+_NO_POSITIONS = "its softmax does not run over positions of its inputs"
+_FIRST_AXIS = (
+    "its softmax runs over the first axis of its inputs, which is the batch"
+)
+_FOR_EACH_FEATURE = "each feature of its values has weights of its own"
+_OVER_QUERIES = "its softmax does not run over the keys, which it sums over"
+_OF_WEIGHTS = "its softmax weighs the weights of another"
+_OF_PARAMETERS = "its softmax weighs parameters, not inputs"
+
+_NORM = "divided by its sum"
+_BY_INPUTS = "product with inputs"
+# What an operation makes of weights, as `AttentionMaps.after_softmax` says it.
+_WORDS = {
+    "Sub": "difference",
+    "AddV2": "sum",
+    "Mul": "product",
+    "RealDiv": "quotient",
+    "Pow": "power",
+    "Maximum": "maximum",
+    "Minimum": "minimum",
+    "Square": "square",
+}
+PLAIN = {"Identity", "Cast", "StopGradient", "CheckNumerics", "PreventGradient"}
+EXP = {"Exp"}
+MULTIPLIES = {"Mul", "MulNoNan"}
+DIVIDES = {"RealDiv", "DivNoNan", "Div"}
+ADDS = {"AddV2", "Add", "Maximum"}
+SUMS = {"Sum"}
+CHOOSES = {"SelectV2", "Select"}
+
+
+def origins_in(axes):
+    return {o for axis in axes for p in axis for o in p.origins()}
+
+
+class Reader(NamedTuple):
+    """Reads a tensor with weights as a map `(B, H, T, S)`."""
+
+    sizes: list  # of the pieces, in the order of the axes
+    order: list
+    shape: tuple
+    query: Piece | None = None  # of the scores
+
+    def read(self, weights):
+        pieces = ops.transpose(ops.reshape(weights, self.sizes), self.order)
+        return ops.reshape(pieces, self.shape)
+
+
+def reader_of(use, outputs, tracker, is_registered=False):
+    """How the weights of a use are read; a sentence if they are no map.
+
+    `outputs` are those of the layer. None, if it cannot be told. What somebody
+    registered may attend to other things than positions of its inputs.
+    """
+    if use.reason and not (
+        is_registered and use.reason in (_NO_POSITIONS, _OF_PARAMETERS)
+    ):
+        return use.reason
+    own = origins_in(axis for x in outputs for axis in x.axes[:-1] or x.axes)
+    last = origins_in(x.axes[-1] for x in outputs if x.axes)
+    merged = last | {o for p in tracker.projected for o in p.origins()}
+    pieces = [p for axis in use.shown()[1] for p in axis]
+    groups = {n: [] for n in ("batch", "windows", "heads", "queries", "keys")}
+    for i, piece in enumerate(pieces):
+        role = _role(piece, use)
+        if role is None:
+            if piece in tracker.consumed:
+                return _FOR_EACH_FEATURE
+            if piece not in own | merged:
+                return None
+            role = "queries" if piece in own else "heads"
+        groups[role].append(i)
+    queries = [pieces[i] for i in groups["queries"]]
+    batch, windows, *rest = groups.values()
+    groups = [batch + windows, *rest]
+    return Reader(
+        [p.size for p in pieces],
+        [i for group in groups for i in group],
+        tuple(math.prod(pieces[i].size for i in group) for group in groups),
+        queries[0].of if len(queries) == 1 else None,
+    )
+
+
+def join_chunks(pairs):
+    """Maps of queries that were taken in chunks, with the same keys, as one.
+
+    Args:
+        pairs: List of `Reader` and the map that it read.
+
+    Returns:
+        List of lists of places in `pairs`, one for each map, in order.
+    """
+    joined = []
+    for i, (reader, weights) in enumerate(pairs):
+        before = pairs[joined[-1][-1]] if joined else None
+        if before and _goes_on(before[0].query, reader.query):
+            if before[1].shape[3] == weights.shape[3]:
+                joined[-1].append(i)
+                continue
+        joined.append([i])
+    return joined
+
+
+def _goes_on(before, piece):
+    """Whether a piece is what comes after another, in the same axis."""
+    wheres = [p.where if p else None for p in (before, piece)]
+    if None in wheres or before.whole is not piece.whole:
+        return False
+    (kind, _, end, step), (other, start, _, other_step) = (
+        where if where[0] == "cut" else (None, 0, 1, 0) for where in wheres
+    )
+    return kind == other == "cut" and start == end and step == other_step == 1
+
+
+def _role(piece, use):
+    if piece in use.keys:
+        return "keys"
+    if piece.kind == BATCH:
+        return "batch"
+    if piece in use.shared:
+        if piece.kind == POSITION:
+            return "windows"
+        # Part of an axis of a picture, of which the other part is the query.
+        is_part = any(p.whole is not None for p in piece.origins())
+        return "windows" if piece.kind == EITHER and is_part else "heads"
+    return "queries" if piece.kind in (POSITION, EITHER) else None
