@@ -398,6 +398,7 @@ class Run:
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
         self.readers = {}  # path → how each of its softmaxes is read
+        self._not_told = {}  # path → what its operations did not tell
         self.after_softmax = {}  # path → what happened to its weights
         self._running = []
         self._guesses = []
@@ -430,13 +431,15 @@ class Run:
         backend = keras.backend.backend()
         tracker = Tracker(self._owner_of_operation)
         if self._followed and backend == "tensorflow":
-            from d2l_attention.heatmaps import tensorflow_operations
+            from d2l_attention.heatmaps.tensorflow_operations import (
+                TensorFlowListener,
+            )
 
-            return tensorflow_operations.TensorFlowListener(tracker)
+            return TensorFlowListener(tracker)
         if self._followed and backend == "torch":
-            from d2l_attention.heatmaps import torch_operations
+            from d2l_attention.heatmaps.torch_operations import TorchListener
 
-            return torch_operations.TorchListener(tracker)
+            return TorchListener(tracker)
         return None
 
     @contextlib.contextmanager
@@ -815,6 +818,10 @@ class Run:
         others = [n for n in own if n not in done]
         is_open = any(r is None for _, r in readers)
         is_open |= any(n in tracker.lost for n in others)
+        if is_open:
+            whys = [u.reason for u, r in readers if r is None and u.reason]
+            whys += [tracker.lost[n] for n in others if n in tracker.lost]
+            self._not_told[frame.path] = whys[0] if whys else "an axis"
         if is_open or not (own or read):
             return False
         # For values in several parts, the same weights are used again.
@@ -907,7 +914,8 @@ class Run:
             path for path, some in calls.values() if not some
         ):
             which = f"{path}, some of its calls" if path in read else path
-            self._skip(which, _REASONS["guess"])
+            why, reason = self._not_told.get(path), _REASONS["guess"]
+            self._skip(which, f"{reason} (not told: {why})" if why else reason)
 
     def _truth(self, guess):
         """The place of the true reading and its idle rows, or None."""

@@ -66,21 +66,24 @@ class Listener:
 
     def enter(self, inputs):
         """The inputs of a layer say what their axes are, where none did."""
-        tensors = [x for x in tree.flatten(inputs) if self.is_tensor(x)]
+        tensors = [
+            x
+            for x in tree.flatten(inputs)
+            if self.is_tensor(x) and len(x.shape) and self.kind(x) != "bool"
+        ]
         floats = [x for x in tensors if self.kind(x) == "float"]
-        ranks = [len(x.shape) for x in tensors if self.kind(x) != "bool"]
-        deepest = max(ranks, default=0)
-        for x in floats or tensors:
+        deepest = max((len(x.shape) for x in floats), default=0)
+        have_ids = any(
+            len(x.shape) > 1 for x in tensors if self.kind(x) == "int"
+        )
+        for x in floats if deepest > 2 else tensors:
             rank = len(x.shape)
-            if not rank or self.kind(x) == "bool":
-                continue
-            if self.kind(x) == "int":  # ids
+            middle = POSITION if rank == 3 else EITHER
+            kinds = [BATCH, *[middle] * (rank - 2), OTHER][:rank]
+            if self.kind(x) == "int":
                 kinds = [BATCH, *[POSITION] * (rank - 1)]
-            elif deepest <= 2:
+            elif deepest <= 2 and not have_ids:
                 kinds = [POSITION, OTHER][:rank]  # without a batch
-            else:
-                middle = POSITION if rank == 3 else EITHER
-                kinds = [BATCH, *[middle] * (rank - 2), OTHER][:rank]
             self.put(x, self._entered(x, kinds))
 
     def _entered(self, x, kinds):

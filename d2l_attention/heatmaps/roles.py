@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-# What a piece can be, the surest last. An axis between the first and the last
-# of a tensor with four or more may hold positions, as of a picture, or heads.
-UNKNOWN, OTHER, EITHER, POSITION, BATCH = range(5)
+# What a piece can be, the surest last. What a layer stacked may be positions,
+# heads or experts; an axis between the first and the last of an input with
+# four or more, positions, as of a picture, or heads.
+UNKNOWN, OTHER, STACKED, EITHER, POSITION, BATCH = range(6)
 
 
 class Piece:
@@ -248,13 +249,7 @@ class Tracker:
 
     def join(self, parts, axis):
         """Tensors one after the other along an axis."""
-        for x in parts:
-            if x.weights and len(parts) > 1:
-                self._lose(x.weights, "it is joined with others along an axis")
-        axes = [
-            shared_axis([x.axes[i] for x in parts])
-            for i in range(len(parts[0].axes))
-        ]
+        axes = self._axes_of_parts(parts, "it is joined with others")
         size = sum(x.shape[axis] for x in parts)
         pieces = [p for x in parts for p in x.axes[axis]]
         kinds = {p.kind for p in pieces} or {OTHER}
@@ -265,17 +260,32 @@ class Tracker:
 
     def stack(self, parts, axis):
         """Tensors beside each other along a new axis."""
-        if len(parts) == 1:
-            return self.expand(parts[0], axis)
+        axes = self._axes_of_parts(parts, "it is stacked with others")
+        stacked = Piece(len(parts), STACKED)
+        axes.insert(axis, [stacked] if parts[1:] else [])
+        return Traced(axes, any(x.data for x in parts))
+
+    def _axes_of_parts(self, parts, why):
         for x in parts:
             if x.weights:
-                self._lose(x.weights, "it is stacked with others")
-        axes = [
-            shared_axis([x.axes[i] for x in parts])
-            for i in range(len(parts[0].axes))
+                self._lose(x.weights, why)
+        each = zip(*(x.axes for x in parts), strict=True)
+        return [
+            self.common([(x.data, a) for x, a in zip(parts, of, strict=True)])
+            for of in each
         ]
-        axes.insert(axis, [Piece(len(parts))])
-        return Traced(axes, any(x.data for x in parts))
+
+    def take(self, rows, ids, axis):
+        """Rows at indices: of an embedding, or positions in another order."""
+        if rows.weights:
+            return None
+        taken = ids.axes
+        if rows.data:
+            kinds = [p.kind for p in rows.axes[axis]]
+            kind = UNKNOWN if ids.data else max(kinds, default=OTHER)
+            taken = fresh(ids.shape, kind).axes
+        axes = rows.axes[:axis] + taken + rows.axes[axis + 1 :]
+        return Traced(axes, rows.data or ids.data)
 
     def expand(self, x, axis):
         return self._moved(x, [*x.axes[:axis], [], *x.axes[axis:]])
@@ -528,6 +538,8 @@ class Tracker:
             return self._lose(weights, "where its axes come from is not known")
         if reason is None and BATCH in kinds:
             reason = _FIRST_AXIS
+        if reason is None and kinds and max(kinds) == STACKED:
+            reason = _STACKED
         if reason is None and kinds == {OTHER}:
             reason = _NO_POSITIONS
         is_over_keys = not gone or any(
@@ -543,6 +555,7 @@ _NO_POSITIONS = "its softmax does not run over positions of its inputs"
 _FIRST_AXIS = (
     "its softmax runs over the first axis of its inputs, which is the batch"
 )
+_STACKED = "its softmax runs over what the layer has stacked"
 _FOR_EACH_FEATURE = "each feature of its values has weights of its own"
 _OVER_QUERIES = "its softmax does not run over the keys, which it sums over"
 _OF_WEIGHTS = "its softmax weighs the weights of another"
@@ -593,10 +606,9 @@ def reader_of(use, outputs, tracker, is_registered=False):
     `outputs` are those of the layer. None, if it cannot be told. What somebody
     registered may attend to other things than positions of its inputs.
     """
-    if use.reason and not (
-        is_registered and use.reason in (_NO_POSITIONS, _OF_PARAMETERS)
-    ):
-        return use.reason
+    allowed = (_NO_POSITIONS, _OF_PARAMETERS, _STACKED) if is_registered else ()
+    if use.reason and use.reason not in allowed:
+        return None if use.reason == _STACKED else use.reason
     own = origins_in(axis for x in outputs for axis in x.axes[:-1] or x.axes)
     last = origins_in(x.axes[-1] for x in outputs if x.axes)
     merged = last | {o for p in tracker.projected for o in p.origins()}
@@ -661,7 +673,9 @@ def _role(piece, use):
     if piece in use.shared:
         if piece.kind == POSITION:
             return "windows"
-        # Part of an axis of a picture, of which the other part is the query.
-        is_part = any(p.whole is not None for p in piece.origins())
-        return "windows" if piece.kind == EITHER and is_part else "heads"
+        # Part of an axis of a picture, of which the other part is the query; or
+        # besides heads, an axis of an input.
+        is_window = any(p.whole is not None for p in piece.origins())
+        is_window |= any(p.kind < EITHER for p in use.shared)
+        return "windows" if piece.kind == EITHER and is_window else "heads"
     return "queries" if piece.kind in (POSITION, EITHER) else None

@@ -10,7 +10,7 @@ from functools import partial
 import math
 
 from d2l_attention.heatmaps.operations import Listener
-from d2l_attention.heatmaps.roles import OTHER, UNKNOWN, Traced, fresh
+from d2l_attention.heatmaps.roles import Traced, fresh
 import numpy as np
 
 NO_DATA = {
@@ -36,11 +36,19 @@ ELEMENTWISE = {
     *("Maximum", "Minimum", "Pow", "SquaredDifference", "Equal", "NotEqual"),
     *("Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd"),
     *("LogicalOr", "LogicalNot", "Select", "SelectV2", "ClipByValue"),
-    *("Xlogy", "Xdivy", "Xlog1py", "Atan2", "Lgamma", "Digamma"),
+    *(
+        "MatrixBandPart",
+        "Xlogy",
+        "Xdivy",
+        "Xlog1py",
+        "Atan2",
+        "Lgamma",
+        "Digamma",
+    ),
 }
 # Axes that do not change, and are not read across but in their own place.
 IN_PLACE = {
-    *("Cumsum", "Cumprod", "ReverseV2", "Roll", "MatrixBandPart", "PadV2"),
+    *("Cumsum", "Cumprod", "ReverseV2", "Roll", "PadV2"),
     *("Pad", "MirrorPad", "MatrixSetDiagV3", "FusedBatchNormV3"),
     *("Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "Conv3D"),
     *("MaxPool3D", "AvgPool3D", "LogSoftmax", "Conv"),
@@ -229,18 +237,10 @@ class TensorFlowListener(Listener):
         return self.tracker.reshape(cut, tuple(outputs[0].shape))
 
     def _take(self, name, x, inputs, attrs, outputs):
-        """Rows at indices: of an embedding, or positions in another order."""
-        if attrs.get("batch_dims") or x[0].weights:
+        if attrs.get("batch_dims"):
             return None
-        rows, ids = x[:2]
-        axis = int(_number(inputs[2])) % len(rows.axes) if inputs[2:] else 0
-        taken = ids.axes
-        if rows.data:
-            kinds = [p.kind for p in rows.axes[axis]]
-            kind = UNKNOWN if ids.data else max(kinds, default=OTHER)
-            taken = fresh(ids.shape, kind).axes
-        axes = rows.axes[:axis] + taken + rows.axes[axis + 1 :]
-        return Traced(axes, True)
+        axis = int(_number(inputs[2])) % len(x[0].axes) if inputs[2:] else 0
+        return self.tracker.take(x[0], x[1], axis)
 
     def _ResourceGather(self, name, x, inputs, attrs, outputs):
         if attrs.get("batch_dims"):

@@ -8,7 +8,7 @@ import contextlib
 from functools import partial
 
 from d2l_attention.heatmaps.operations import Listener
-from d2l_attention.heatmaps.roles import OTHER, UNKNOWN, Traced, fresh
+from d2l_attention.heatmaps.roles import Traced, fresh
 import numpy as np
 
 NO_DATA = {
@@ -259,23 +259,10 @@ class TorchListener(Listener):
         return made
 
     def _embedding(self, name, x, args, kwargs, outputs):
-        rows, ids = x[:2]
-        if rows.data:
-            return None
-        rest = fresh(tuple(outputs[0].shape)[len(ids.axes) :])
-        return Traced(ids.axes + rest.axes, ids.data)
+        return self.tracker.take(x[0], x[1], 0)
 
     def _index_select(self, name, x, args, kwargs, outputs):
-        rows, ids = x
-        if rows.weights:
-            return None
-        axis, taken = args[1] % len(rows.axes), ids.axes
-        if rows.data:
-            kinds = [p.kind for p in rows.axes[axis]]
-            kind = UNKNOWN if ids.data else max(kinds, default=OTHER)
-            taken = fresh(ids.shape, kind).axes
-        axes = rows.axes[:axis] + taken + rows.axes[axis + 1 :]
-        return Traced(axes, True)
+        return self.tracker.take(x[0], x[1], args[1] % len(x[0].axes))
 
     def _convolution(self, name, x, args, kwargs, outputs):
         """`(B, C, …)`, whatever Keras's order is."""

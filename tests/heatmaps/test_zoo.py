@@ -45,7 +45,12 @@ def test_each_attention_gives_its_true_map_or_is_named(build):
         assert reason in skipped[name]
 
 
-@pytest.mark.parametrize("name", BEFORE)
+def of_any_backend(name):
+    marks = [x for x in CASES[name].marks if x.name != "every_backend"]
+    return pytest.param(name, marks=marks, id=name)
+
+
+@pytest.mark.parametrize("name", map(of_any_backend, BEFORE))
 def test_a_map_that_is_guessed_is_true_or_named(name, monkeypatch):
     """Where no operation is heard, as on JAX, softmaxes are tried out."""
     monkeypatch.setattr(Run, "_listener_of_operations", lambda self: None)

@@ -133,6 +133,47 @@ def each_row_of_a_picture_by_itself():
 
 
 @case(heard=True)
+def words_of_each_sentence_of_a_document():
+    """Sentences are rows of the batch, as they have heads."""
+
+    def call(x):
+        q = ops.reshape(x, (B, 4, T, 2, 4))
+        weights = ops.softmax(ops.einsum("bnthk,bnshk->bnhts", q, q))
+        tell(ops.reshape(weights, (B * 4, 2, T, T)))
+        y = ops.einsum("bnhts,bnshk->bnthk", weights, q)
+        return ops.reshape(y, x.shape)
+
+    return of_function(call, vary(B, 4, T, D))
+
+
+@case(heard=True)
+def states_that_a_loop_stacks():
+    def call(x):
+        state, states = x[:, 0], []
+        for t in range(T):
+            state = ops.tanh(state + x[:, t])
+            states.append(state)
+        states = ops.stack(states, axis=1)
+        return ops.matmul(ops.softmax(2 * over(x, states)), states)
+
+    return of_function(call, draw(B, T, D), named="the layer has stacked")
+
+
+@case(heard=True)
+def a_table_of_ids_that_a_state_reads():
+    table = draw(11, 8)
+
+    def call(state, ids):
+        words = ops.take(ops.convert_to_tensor(table), ids, axis=0)
+        weights = ops.softmax(ops.einsum("bd,bsd->bs", state, words))
+        tell(weights[:, None])
+        return ops.einsum("bs,bsd->bd", weights, words)
+
+    numbers = np.random.default_rng(0).integers(1, 11, (B, T))
+    return of_function(call, draw(B, D), numbers)
+
+
+@case(heard=True)
 def windows_of_a_picture():
     def call(x):
         y = ops.reshape(ops.roll(x, -1, 1), (B, 2, 2, 2, 2, 8))
