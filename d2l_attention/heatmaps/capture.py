@@ -132,14 +132,17 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
 
     The known attention layers are the layers of this package; the attention
     layers of `keras.layers`, with their subclasses; and layers with
-    "attention" in the name of their class, as keras-hub's, whose weights are
-    what `keras.ops.softmax` gives in them. What the axes of that softmax are
-    is guessed, so the layer is run again, unseen, on changed inputs, and its
-    map is shown if it follows them. (A traced function cannot compare: there,
-    what needs no guess is shown.) A row of such a map that changes nothing in
-    the output, as that of padding, is 0. `register_attention_adapter` adds
-    others, and is believed. A model whose attention runs inside a loop of its
-    own is called once more with `return_attention_scores`, if it has that.
+    "attention" in the name of their class, as keras-hub's. What the axes of
+    such a layer's softmax are is read from its operations, from its inputs to
+    the sum over keys, on TensorFlow and torch; the map is what it weighs its
+    values with, and `after_softmax` says what that is if it is no plain
+    softmax. On JAX, and where an operation has no rule, the axes are guessed:
+    the layer is run again, unseen, on changed inputs, and its map is shown if
+    it follows them; a row that changes nothing in the output is 0. (A traced
+    function cannot compare: there, what needs no guess is shown.)
+    `register_attention_adapter` adds other layers, and is believed. A model
+    whose attention runs inside a loop of its own is called once more with
+    `return_attention_scores`, if it has that.
 
     While a model generates, it calls its layers once a token. These calls are
     joined: row t of the map `(B, H, T, S)` is what the t-th token looked at
@@ -155,10 +158,9 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
     such as `FlashAttention`, is read if `layers` names it: it is run again
     with the identity matrix for its values, up to 1,024 keys. What else looks
     like attention and cannot be read is named in a warning and in
-    `maps.skipped`: one that runs inside a loop or a compiled function, one
-    whose blocks of queries have keys of their own, one whose softmax does not
-    follow its inputs, and a softmax in a layer of an unknown kind. In such a
-    layer, a softmax that is not Keras's (`tf.nn.softmax`) stays invisible.
+    `maps.skipped`, as one that runs inside a loop or a compiled function, and
+    a softmax in a layer of an unknown kind. On JAX, a softmax that is not
+    Keras's stays invisible in such a layer.
 
     Args:
         model: A `keras.Model` or layer.

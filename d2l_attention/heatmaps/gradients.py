@@ -208,8 +208,8 @@ def gradient_rollout(weights, gradients):
             first to last, each a float array `(…, H, T, T)`.
 
     Returns:
-        Float array `(L, …, T, T)`, the rollout after each of the L layers.
-        Row t belongs to position t of the last layer.
+        Float array `(L, …, 1, T, T)`, the rollout after each of the L layers,
+        as maps of one head. Row t belongs to position t of the last layer.
 
     Raises:
         ValueError: If a layer has not as many keys as queries, or there are
@@ -228,6 +228,6 @@ def gradient_rollout(weights, gradients):
     rollouts = []
     for w, g in zip(weights, gradients, strict=True):
         added = np.maximum(self_attention(w) * self_attention(g), 0.0)
-        rollout = rollout + added.mean(-3) @ rollout
+        rollout = rollout + added.mean(-3, keepdims=True) @ rollout
         rollouts.append(rollout)
     return np.stack(rollouts)

@@ -1,7 +1,8 @@
 """Whether what was guessed of a layer's softmax is true: it is run again.
 
-Of a layer whose class is not known, the axes of its softmax are guessed from
-shapes, which can agree by chance. The map is shown if it behaves as one:
+Where the operations of a layer do not tell the axes of its softmax (`roles`),
+they are guessed from shapes, which can agree by chance. The map is shown if it
+behaves as one:
 
 - The map of a sentence stays when the other sentences of its batch change.
 - When one position changes, the scores of one column change, in the same

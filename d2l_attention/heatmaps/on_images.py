@@ -58,7 +58,8 @@ def plot_attention_on_image(
             learned query of a pooling head. A pair `(row, column)` is the
             patch at this place of the grid, and gets a frame.
         first_patch: Int, how many tokens stand before the patches.
-        grid: Pair `(rows, columns)` of the patches; a square by default.
+        grid: Pair `(rows, columns)` of the patches. By default patches are
+            squares of the picture, or if they cannot be, the grid is a square.
         head: Int; the mean of all heads by default.
         sample: Int, which picture of a batch `(B, H, T, S)`.
         ax: Axes to draw on; new ones by default.
@@ -88,8 +89,8 @@ def plot_attention_on_image(
     """
     maps, heads = _choose_heads(weights, head, sample)
     _, t, s = maps.shape
-    grid = _check_grid(s, first_patch, grid)
     picture = _to_grey(image)
+    grid = _check_grid(s, first_patch, grid, picture.shape)
     token, asked = _find_query(query, t, s, first_patch, grid)
     rows = maps[:, token]  # (H, S), one head if `head` chooses it
     without = np.isnan(rows).all(axis=1)
@@ -145,7 +146,7 @@ def _choose_heads(weights, head, sample):
     return matrices, f", mean of {heads} heads" if heads > 1 else ""
 
 
-def _check_grid(num_keys, first_patch, grid):
+def _check_grid(num_keys, first_patch, grid, size):
     """The rows and columns of the patches, which must fill them."""
     if not 0 <= first_patch < num_keys:
         raise ValueError(
@@ -153,8 +154,7 @@ def _check_grid(num_keys, first_patch, grid):
             f"to {num_keys - 1} for {num_keys} keys. Received: {first_patch}."
         )
     patches = num_keys - first_patch
-    side = math.isqrt(patches)
-    rows, columns = (side, side) if grid is None else grid
+    rows, columns = grid or _default_grid(patches, *size)
     if rows > 0 and columns > 0 and rows * columns == patches:
         return rows, columns
     received = f"{patches} patches after {_tokens(first_patch)}"
@@ -170,6 +170,15 @@ def _check_grid(num_keys, first_patch, grid):
         f"{received}. `first_patch={num_keys - side**2}` would leave {side} × "
         f"{side}."
     )
+
+
+def _default_grid(patches, height, width):
+    """Of square patches, if so many fill the picture; or a square."""
+    rows = math.isqrt(patches * height // width)
+    if rows and patches % rows == 0 and rows * rows * width == patches * height:
+        return rows, patches // rows
+    side = math.isqrt(patches)
+    return side, side
 
 
 def _find_query(query, num_queries, num_keys, first_patch, grid):

@@ -199,7 +199,8 @@ def attention_rollout(weights, *, residual=0.5):
         residual: Float in [0, 1), the share r that bypasses attention.
 
     Returns:
-        Float array `(L, …, T, T)`, the rollout after each of the L layers.
+        Float array `(L, …, 1, T, T)`, the rollout after each of the L layers,
+        as maps of one head.
 
     Raises:
         ValueError: If a layer has not as many keys as queries, or `residual`
@@ -211,7 +212,7 @@ def attention_rollout(weights, *, residual=0.5):
     rollouts = []
     for layer in layers:
         layer = _without_nan(self_attention(layer))
-        mixed = (1 - residual) * layer.mean(-3)
+        mixed = (1 - residual) * layer.mean(-3, keepdims=True)
         mixed = mixed + residual * np.eye(mixed.shape[-1])
         total = mixed.sum(-1, keepdims=True)
         mixed = mixed / np.where(total > 0, total, 1.0)

@@ -202,7 +202,7 @@ def test_the_rollout_of_gradients_is_its_recursion():
     weights = rng.dirichlet(np.ones(5), (2, 3, 4, 5))  # (L, B, H, T, T)
     gradients = rng.normal(size=weights.shape)
     found = gradient_rollout(list(weights), list(gradients))
-    assert found.shape == (2, 3, 5, 5)
+    assert found.shape == (2, 3, 1, 5, 5)
     for b in range(3):
         rollout = np.eye(5)
         for layer in range(2):
@@ -211,7 +211,7 @@ def test_the_rollout_of_gradients_is_its_recursion():
                 product = weights[layer, b, h] * gradients[layer, b, h]
                 mean += np.where(product > 0, product, 0) / 4
             rollout = rollout + mean @ rollout
-            np.testing.assert_allclose(found[layer, b], rollout)
+            np.testing.assert_allclose(found[layer, b, 0], rollout)
     named = gradient_rollout(
         dict(enumerate(weights)), dict(enumerate(gradients))
     )

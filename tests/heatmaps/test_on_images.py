@@ -1,4 +1,5 @@
 from d2l_attention.heatmaps import (
+    attention_rollout,
     get_attention_weights,
     join_windows,
     plot_attention,
@@ -97,6 +98,23 @@ def test_a_learned_query_looks_at_patches_only(axes):
 def test_sixteen_patches_after_one_token_are_a_square():
     ax = plot_attention_on_image(np.full((1, 17), 1 / 17), PICTURE)
     assert layer_of(ax).get_array().shape == (4, 4)
+
+
+def test_patches_are_squares_of_a_picture_that_is_none():
+    for size, grid in (((8, 32), (2, 8)), ((32, 8), (8, 2)), ((8, 24), (4, 4))):
+        weights = np.full((1, 17), 1 / 17)
+        ax = plot_attention_on_image(weights, np.zeros(size))
+        assert layer_of(ax).get_array().shape == grid
+
+
+def test_a_rollout_is_a_map_for_each_picture():
+    layers = np.random.default_rng(0).dirichlet(np.ones(17), (2, 3, 4, 17))
+    found = attention_rollout(layers)[-1]  # of 3 pictures
+    for sample in range(3):
+        ax = plot_attention_on_image(found, PICTURE, sample=sample)
+        expected = found[sample, 0, 0, 1:].reshape(4, 4)
+        np.testing.assert_allclose(layer_of(ax).get_array(), expected)
+        assert ax.get_title().startswith("query 0\n")
 
 
 def test_a_patch_that_queries_has_a_frame():

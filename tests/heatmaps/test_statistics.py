@@ -130,7 +130,8 @@ def test_distance_of_the_diagonal_of_the_previous_and_of_all():
 def test_rollout_is_the_product_of_the_layers():
     layers = draw_weights(3, 2, 4, 5, 5)
     found = attention_rollout(layers)
-    assert found.shape == (3, 2, 5, 5)
+    assert found.shape == (3, 2, 1, 5, 5)
+    found = found[:, :, 0]
     expected = np.broadcast_to(np.eye(5), (2, 5, 5))
     for layer, rollout in zip(layers, found, strict=True):
         joint = np.empty((2, 5, 5))
@@ -141,8 +142,8 @@ def test_rollout_is_the_product_of_the_layers():
         np.testing.assert_allclose(rollout, expected, atol=1e-12)
     np.testing.assert_allclose(found.sum(-1), 1)
     named = attention_rollout(dict(enumerate(layers)))
-    np.testing.assert_array_equal(named, found)
-    alone = attention_rollout(layers[:1], residual=0.0)[0]
+    np.testing.assert_array_equal(named[:, :, 0], found)
+    alone = attention_rollout(layers[:1], residual=0.0)[0, :, 0]
     np.testing.assert_allclose(alone, layers[0].mean(1))
 
 
@@ -152,7 +153,7 @@ def test_rollout_keeps_a_causal_mask_and_pulls_no_weight_from_padding():
     layers /= layers.sum(-1, keepdims=True)
     assert (attention_rollout(layers)[..., causal == 0] == 0).all()
     layers[..., 3, :] = 0  # a query that may attend to nothing
-    last = attention_rollout(layers)[-1, 0, 3]
+    last = attention_rollout(layers)[-1, 0, 0, 3]
     np.testing.assert_allclose(last, [0, 0, 0, 1])
     with pytest.raises(ValueError, match=r"residual.*1\.5"):
         attention_rollout(layers, residual=1.5)
