@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import io
+import json
 import threading
 from typing import Any, NamedTuple
 import warnings
@@ -75,6 +76,10 @@ class AttentionMaps(Mapping):
         self.num_samples = num_samples
 
     def __getitem__(self, path):
+        if path not in self._maps:
+            raise KeyError(
+                f"There is no map {path!r}. There are: {', '.join(self._maps)}."
+            )
         return self._maps[path]
 
     def __iter__(self):
@@ -105,21 +110,27 @@ class AttentionMaps(Mapping):
         """Write a `.npz` file; it replaces an old file only when complete.
 
         NumPy's files know no bfloat16: it is written as float32, which holds
-        each of its values. What was skipped is not written.
+        each of its values.
         """
+        told = {name: getattr(self, name) for name in self._TOLD}
         content = io.BytesIO()
         # Not `np.savez_compressed`, to which some names are arguments.
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, weights in self._maps.items():
                 with archive.open(f"{name}.npy", "w") as file:
                     np.save(file, as_array(weights), allow_pickle=False)
+            archive.writestr("told.json", json.dumps(told))
         write_whole(path, content.getvalue())
 
     @classmethod
     def load(cls, path):
         """Read a file that `save` wrote."""
         with np.load(path) as file:
-            return cls({name: file[name] for name in file.files})
+            names = [name for name in file.files if name != "told.json"]
+            told = json.loads(file["told.json"]) if names != file.files else {}
+            return cls({name: file[name] for name in names}, **told)
+
+    _TOLD = "skipped", "num_samples", "after_softmax"
 
 
 def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
@@ -400,6 +411,7 @@ class Run:
         self._chosen = set(select_layers(self._adapters, layers))
         self._model = model
         self.readers = {}  # path → how each of its softmaxes is read
+        self._unread_steps = set()  # paths
         self._not_told = {}  # path → what its operations did not tell
         self.after_softmax = {}  # path → what happened to its weights
         self._running = []
@@ -467,6 +479,10 @@ class Run:
                     record = functools.partial(self._record, path)
                     for stand_in in adapter(layer, record):
                         put(stack, *stand_in)
+                    if callable(step := getattr(layer, "step", None)):
+                        put(
+                            stack, layer, "step", self._watched_step(path, step)
+                        )
             stack.enter_context(
                 listen(self._hear, self._watch, self._formed, self._aside)
             )
@@ -614,6 +630,19 @@ class Run:
             if may_hold_attention(frame.layer) or frame.path in self._adapters:
                 return frame
         return None
+
+    def _watched_step(self, path, original):
+        """A step of a layer on a cache, which may show no weights."""
+
+        @functools.wraps(original)
+        def step(*args, **kwargs):
+            made = len(self.records)
+            result = original(*args, **kwargs)
+            if all(name != path for name, _ in self.records[made:]):
+                self._unread_steps.add(path)
+            return result
+
+        return step
 
     def _watched_protocol(self, name, original):
         """A model that can `start` and `step` generates; its parts may, too."""
@@ -876,10 +905,14 @@ class Run:
 
     def _name_unseen(self):
         """Name layers that a compiled function, or a step, may have run."""
+        for path in sorted(self._unread_steps):
+            self.records = [r for r in self.records if r[0] != path]
+            self._skip(path, _REASONS["step"])
         if self._num_steps:
             read = {path for path, _ in self.records}
             for path, adapter in self._adapters.items():
                 is_unseen = path in self._chosen - read - self._called
+                is_unseen &= path not in self._unread_steps
                 if is_unseen and not isinstance(adapter, str):  # a guess
                     self._skip(path, _REASONS["step"])
         if _hold_compiled(self._layers.values()):
@@ -1135,9 +1168,9 @@ _REASONS = {
     "model with `return_attention_scores` can be asked for them",
     "unseen": "it was not called, or a compiled function ran it unseen; "
     "`tf.config.run_functions_eagerly(True)` lets it be seen",
-    "step": "its step attends to a cache whose slots are not the tokens in "
-    "their order, such as a ring or a state; call the model on the finished "
-    "text instead",
+    "step": "its step reads a part of the cache alone, or slots that are not "
+    "the tokens in their order, as a ring or a state; call the model on the "
+    "finished text instead",
     "training": "it ran inside a loop, and asking its model once more would "
     "drop other units",
     "unknown": "its softmax looks like attention, but it is of no known kind; "

@@ -380,10 +380,20 @@ def test_maps_are_saved_and_loaded_and_an_old_file_survives(
 @pytest.mark.parametrize("name", ["file", "allow_pickle", "arr_0", "a/b#2"])
 def test_a_layer_of_any_name_is_saved(name, tmp_path):
     weights = np.random.default_rng(0).random((2, 3, 5, 7), "float32")
-    AttentionMaps({name: weights, "other": weights * 2}).save(tmp_path / "m")
+    told = {
+        "skipped": {"dense": "it forms no weights"},
+        "num_samples": 2,
+        "after_softmax": {name: "mask"},
+    }
+    maps = AttentionMaps({name: weights, "other": weights * 2}, **told)
+    maps.save(tmp_path / "m")
     again = AttentionMaps.load(tmp_path / "m")
     assert list(again) == [name, "other"]
+    assert {x: getattr(again, x) for x in told} == told
     np.testing.assert_array_equal(again[name], weights)
+    with pytest.raises(KeyError, match=f"no map 'othr'.*{name}, other"):
+        again["othr"]
+    assert again.get("othr") is None
 
 
 def test_recording_changes_no_loss():

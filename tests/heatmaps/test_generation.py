@@ -12,9 +12,11 @@ from d2l_attention import (
     BlockLanguageModel,
     GatedDeltaAttention,
     GreedyDecoder,
+    IndexedAttention,
     LanguageModel,
     LatentAttention,
     RotaryAttention,
+    SelectedBlockAttention,
     StreamingAttention,
     Transformer,
     WindowAttention,
@@ -485,9 +487,11 @@ def test_a_layer_may_have_a_start_and_a_step_of_another_kind():
         WindowAttention(2, 4, 3, name="a"),
         StreamingAttention(2, 4, 3, 1, name="a"),
         GatedDeltaAttention(2, 4, name="a"),
+        SelectedBlockAttention(2, 4, block_size=2, top=2, name="a"),
+        IndexedAttention(2, 4, top=3, index_heads=1, index_dim=3, name="a"),
     ],
 )
-def test_steps_over_a_ring_or_a_state_are_named(unread):
+def test_steps_that_do_not_read_all_tokens_are_named(unread):
     """And layers beside them, with a cache in the order of the tokens, read."""
     patterns = RotaryAttention(2, 4), unread, LatentAttention(2, 4, 5, 2)
     blocks = [

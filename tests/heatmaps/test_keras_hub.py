@@ -340,6 +340,7 @@ WRITERS = {
     "GPT2": TEXT | SHORT,
     "Llama": GROUPS,
     "Gemma": GROUPS | {"head_dim": 4, "num_key_value_heads": 1},
+    "GptOss": ONE_SIDE["GptOssBackbone"][0],  # with a sink, cut after it
 }
 PROMPTS = {
     "token_ids": np.array([[3, 4, 5, 0, 0, 0, 0, 0], [5, 6, 7, 8, 0, 0, 0, 0]]),

@@ -3,14 +3,19 @@
 import re
 import warnings
 
-from contract import to_numpy
-from d2l_attention.heatmaps import get_attention_weights
+from contract import draw, to_numpy
+from d2l_attention.heatmaps import (
+    adapters,
+    get_attention_weights,
+    register_attention_adapter,
+)
 from d2l_attention.heatmaps.capture import Run
-from keras import tree
+import keras
+from keras import ops, tree
 import numpy as np
 import pytest
-from zoo import CASES, HEARD, telling
-from zoo_of_operations import BEFORE
+from zoo import CASES, HEARD, B, D, T, telling
+from zoo_of_operations import BEFORE, LAYOUTS, in_layout
 
 
 def ask(model, *args, **kwargs):
@@ -43,6 +48,52 @@ def test_each_attention_gives_its_true_map_or_is_named(build):
     assert skipped.keys() == named.keys()
     for name, reason in named.items():
         assert reason in skipped[name]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [(B, T, D), (6, 6, 12)])
+def test_what_is_registered_is_read_by_its_operations(
+    layout, size, monkeypatch
+):
+    """Whatever its axes are; and it may attend to what is no input."""
+    call, heads = in_layout(layout, 2 if size[2] == D else 6), draw(4, D)
+    methods = {"call": lambda self, x: call(x)}
+    mixer = type("Mixer", (keras.Layer,), methods)(name="mixer")
+    monkeypatch.setattr(adapters, "_REGISTERED", [])
+    register_attention_adapter(type(mixer))
+    x = draw(*size)
+    with telling() as told:
+        mixer(x)
+    np.testing.assert_allclose(ask(mixer, x)[1]["mixer"], told[0], atol=1e-6)
+    methods = {"call": lambda self, x: ops.softmax(x @ heads.T) @ heads}
+    memory = type("Memory", (keras.Layer,), methods)(name="memory")
+    register_attention_adapter(type(memory))
+    x = ops.convert_to_tensor(draw(B, T, D))
+    assert ask(memory, x)[1]["memory"].shape == (B, 1, T, 4)
+
+
+AFTER = {
+    "a difference of two": "difference of 2 softmaxes",
+    "heads that talk": "mixed",
+    "a head that is switched off": "product with constants",
+    "a gate for each key": "product with inputs",
+    "the mean of heads": "mean along an axis",
+    "weights that are squared and made whole": "power with constants, divided by its sum",
+    "a sink in a column that is first True": "5 of 6 keys kept",
+    "the future is cut after the softmax": "product with constants",
+    "weights before dropout": None,
+    "scores of layout bhts": None,
+}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_what_became_of_a_softmax_is_told(name):
+    model, inputs, *_ = CASES[name].values[0]()
+    _, maps = get_attention_weights(model, *inputs)
+    told = maps.after_softmax
+    assert told == ({"some": AFTER[name]} if AFTER[name] else {})
+    assert (f"after_softmax={told}" in repr(maps)) == bool(told)
+    assert maps.select("*").after_softmax == told
 
 
 def of_any_backend(name):
