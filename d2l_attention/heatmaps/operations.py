@@ -7,6 +7,7 @@ from d2l_attention.heatmaps.roles import (
     EITHER,
     OTHER,
     POSITION,
+    UNKNOWN,
     Traced,
     fresh,
 )
@@ -73,6 +74,7 @@ class Listener:
         ]
         floats = [x for x in tensors if self.kind(x) == "float"]
         deepest = max((len(x.shape) for x in floats), default=0)
+        batch = next((x.shape[0] for x in floats if len(x.shape) == deepest), 0)
         have_ids = any(
             len(x.shape) > 1 for x in tensors if self.kind(x) == "int"
         )
@@ -84,6 +86,8 @@ class Listener:
                 kinds = [BATCH, *[POSITION] * (rank - 1)]
             elif deepest <= 2 and not have_ids:
                 kinds = [POSITION, OTHER][:rank]  # without a batch
+            elif rank < deepest == 3 or deepest > 2 and x.shape[0] != batch:
+                kinds[0] = UNKNOWN  # a mask (T, S), a bias of heads (H, T, S)
             self.put(x, self._entered(x, kinds))
 
     def _entered(self, x, kinds):

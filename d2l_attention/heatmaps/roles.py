@@ -165,6 +165,11 @@ def shared_axis(options):
     )
 
 
+def _is_batch(options):
+    kinds = [{p.kind for p in axis} for data, axis in options if data]
+    return bool(kinds) and all(BATCH in kind for kind in kinds)
+
+
 class Tracker:
     """Follows the axes of tensors through operations, and notes what it finds.
 
@@ -334,14 +339,20 @@ class Tracker:
                 axes = by.sum_of[1]
                 if len(axes) == 1:  # a softmax, written out
                     return self.softmax(x, axes[0])
-        rank, axes = len(shape), []
-        for i, n in enumerate(shape):
-            options = []
-            for x in inputs:
-                k = i - rank + len(x.axes)
-                if k >= 0 and x.shape[k] == n > 1:
-                    options.append((x.data, x.axes[k]))
-            axes.append(self.common(options))
+        each = [
+            [
+                (x.data, x.axes[k])
+                for x in inputs
+                if (k := i - len(shape) + len(x.axes)) >= 0
+                and x.shape[k] == n > 1
+            ]
+            for i, n in enumerate(shape)
+        ]
+        batches = [i for i, options in enumerate(each) if _is_batch(options)]
+        axes = [
+            self.common(options, any(k != i for k in batches))
+            for i, options in enumerate(each)
+        ]
         made = Traced(axes, any(x.data for x in inputs))
         made.random = any(x.random for x in inputs) and not made.data
         made.weights = self._weights_of(inputs, name)
@@ -353,15 +364,21 @@ class Tracker:
             made.sum_of = inputs[0].sum_of  # a cast, or an epsilon
         return made
 
-    def common(self, options):
-        """The pieces of an axis of operands, `(depends on inputs, pieces)`."""
+    def common(self, options, has_batch=False):
+        """The pieces of an axis of operands, `(depends on inputs, pieces)`.
+
+        `has_batch` says whether another axis is the batch.
+        """
         sure = [axis for data, axis in options if data]
         kinds = [{p.kind for p in axis} for axis in sure]
-        has_batch = [BATCH in k for k in kinds if k != {UNKNOWN}]
-        if any(has_batch) and not all(has_batch):
-            # One says that it is the batch, another that it is not.
-            size = math.prod(p.size for p in sure[0])
-            return [Piece(size, UNKNOWN)]
+        told = [BATCH in k for k in kinds if k != {UNKNOWN}]
+        if any(told) and not all(told):
+            if not has_batch:  # who is right?
+                size = math.prod(p.size for p in sure[0])
+                return [Piece(size, UNKNOWN)]
+            pairs = zip(sure, kinds, strict=True)
+            sure = [axis for axis, kind in pairs if BATCH not in kind]
+            return shared_axis(sure)
         either = any(EITHER in k for k in kinds)
         if sure and either:
             known = [

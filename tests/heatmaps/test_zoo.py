@@ -78,7 +78,7 @@ AFTER = {
     "a head that is switched off": "product with constants",
     "a gate for each key": "product with inputs",
     "the mean of heads": "mean along an axis",
-    "weights that are squared and made whole": "power with constants, divided by its sum",
+    "padding is cut after the softmax": "product with constants",
     "a sink in a column that is first True": "5 of 6 keys kept",
     "the future is cut after the softmax": "product with constants",
     "weights before dropout": None,

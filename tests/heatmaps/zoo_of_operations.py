@@ -272,6 +272,33 @@ def words_and_pictures_as_keys():
     return of_function(call, draw(B, T, D), draw(B, 2, D))
 
 
+MASKS = {
+    "(T, S)": lambda batch: np.triu(np.full((T, T), -9.0, "float32"), 1),
+    "(1, T, S)": lambda batch: np.triu(np.full((1, T, T), -9.0, "f"), 1),
+    "(B, 1, T, S)": lambda batch: draw(batch, 1, T, T),
+    "(B, S)": lambda batch: draw(batch, T)[:, None, None],
+    "(H, T, S)": lambda batch: draw(2, T, T),
+}
+
+
+@case(heard=True, mask=[*MASKS, *MASKS], batch=[1] * 5 + [B] * 5)
+def numbers_are_added_to_scores(mask, batch):
+    def call(x, added):
+        q = split(x, 2)
+        return merge(ops.matmul(tell(ops.softmax(over(q, q) + added)), q))
+
+    return of_function(call, draw(batch, T, D), MASKS[mask](batch))
+
+
+@case(heard=True)
+def a_bias_of_as_many_heads_as_sentences():
+    def call(x, added):
+        q = split(x, 2)
+        return merge(ops.matmul(tell(ops.softmax(over(q, q) + added)), q))
+
+    return of_function(call, draw(2, T, D), draw(2, T, T))
+
+
 # Several in one layer
 
 
