@@ -316,6 +316,7 @@ class _Frame(NamedTuple):
     lengths: set  # numbers of positions in calls within, up to now
     lengths_before: list  # those before each of its softmaxes
     changed: list  # what its softmaxes gave, changed
+    unknown: list  # paths of its parts that may hold attention
 
 
 class _Guess(NamedTuple):
@@ -559,7 +560,7 @@ class Run:
             num_heard = self._num_heard
             made = len(self.records), len(self._skips)
             frame = _Frame(
-                path, layer, (args, kwargs), [], *made, set(), [], []
+                path, layer, (args, kwargs), [], *made, set(), [], [], []
             )
             self._running.append(frame)
             with self._following(frame):
@@ -622,12 +623,12 @@ class Run:
         )
 
     def _owner_of_operation(self):
-        """The innermost call in whose own code an operation stands.
+        """The innermost call of a layer whose attention it may be.
 
-        What layers of Keras compute belongs to who called them.
+        What its parts compute, of an unknown kind or Keras's, belongs to it.
         """
         for frame in reversed(self._running):
-            if may_hold_attention(frame.layer) or frame.path in self._adapters:
+            if frame.path in self._adapters:
                 return frame
         return None
 
@@ -751,7 +752,7 @@ class Run:
                         softmaxes, frame.lengths_before, strict=True
                     )
                 ):
-                    self._skip(path, _REASONS["unknown"])
+                    self._name_unknown(path)
             return
         within = [name for name, _ in self.records[frame.num_records :]]
         named = [name for name, _ in self._skips[frame.num_skips :]]
@@ -766,6 +767,8 @@ class Run:
         # The softmax of a model, or beside attention, may be a classifier's.
         if self._read_roles(frame, output):
             return
+        for name in frame.unknown:
+            self._skip(name, _REASONS["unknown"])
         self.changed += [(path, weights) for weights in frame.changed]
         strict = isinstance(layer, keras.Model) or within
         is_guess = adapter == BY_GUESS
@@ -780,12 +783,27 @@ class Run:
             self._note_call(frame, output)
         if reasons and None not in reasons:
             self._skip(path, reasons[0])
+        elif None in reasons:
+            for i, reason in zip(found, reasons, strict=True):
+                if reason is not None:
+                    self._skip(f"{path}, softmax {i + 1}", reason)
         if found or self._skips[frame.num_skips :]:
             return
         if any(may_be_attention(w, inputs) for w in softmaxes):
             self._skip(path, _REASONS["unknown"])
         elif not within:
-            self._skip(path, _REASONS["features" if softmaxes else "fused"])
+            reason = _REASONS["features" if softmaxes else "fused"]
+            if why := self._not_told.get(path):
+                reason = f"{_REASONS['open']}: {why}"
+            self._skip(path, reason)
+
+    def _name_unknown(self, path):
+        """Name a layer of an unknown kind, unless it is a part of one read."""
+        frame = self._owner_of_operation()
+        if frame is not None and self._is_followed(frame):
+            frame.unknown.append(path)
+        else:
+            self._skip(path, _REASONS["unknown"])
 
     def _read_by_identity(self, frame, call, output):
         args, kwargs = frame.inputs
@@ -844,19 +862,34 @@ class Run:
             for owner, use in tracker.uses
             if owner is frame
         ]
-        read = [(u, r) for u, r in readers if isinstance(r, Reader)]
-        done = {n for use, _ in read for n in use.weights.softmaxes}
-        others = [n for n in own if n not in done]
+        read = {}  # version of weights → use, reader
         is_open = any(r is None for _, r in readers)
+        is_open |= len(own) < len(frame.softmaxes)  # one is heard elsewhere
+        for use, reader in readers:
+            if isinstance(reader, Reader):
+                # For values in several parts, the same weights are used again.
+                same = read.setdefault(use.weights.version, (use, reader))
+                is_open |= same[1][:3] != reader[:3]
+        done = [n for use, _ in read.values() for n in use.weights.softmaxes]
+        parts = [
+            n
+            for u, _ in read.values()
+            if u.weights.is_part
+            for n in u.weights.softmaxes
+        ]
+        is_open |= any(done.count(n) > 1 for n in parts)
+        others = [n for n in own if n not in done]
         is_open |= any(n in tracker.lost for n in others)
+        is_open |= bool(tracker.altered & {*own})
         if is_open:
             whys = [u.reason for u, r in readers if r is None and u.reason]
-            whys += [tracker.lost[n] for n in others if n in tracker.lost]
-            self._not_told[frame.path] = whys[0] if whys else "an axis"
+            whys += [tracker.lost[n] for n in own if n in tracker.lost]
+            self._not_told[frame.path] = whys[0] if whys else "parts of it"
+        unseen = [name for owner, name in tracker.unseen if owner is frame]
         if is_open or not (own or read):
             return False
-        # For values in several parts, the same weights are used again.
-        read = {use.key(): (use, reader) for use, reader in read}
+        for name in dict.fromkeys(unseen):
+            self._skip(f"{frame.path}, {name}", _REASONS["unseen operation"])
         with listener.paused():
             num_maps = self._record_read(frame.path, list(read.values()))
         if num_maps == 1:
@@ -873,8 +906,8 @@ class Run:
     def _record_read(self, path, read):
         """Record weights, each with its reader; chunks of queries as one."""
         maps = [reader.read(use.shown()[0]) for use, reader in read]
-        pairs = [(r, w) for (_, r), w in zip(read, maps, strict=True)]
-        readers, joined = self.readers.setdefault(path, []), join_chunks(pairs)
+        readers = self.readers.setdefault(path, [])
+        joined = join_chunks([reader for _, reader in read])
         for places in joined:
             whole = [maps[i] for i in places]
             self._record(
@@ -945,12 +978,20 @@ class Run:
             _, some = calls.get(id(guess.frame), (path, False))
             some = some or self.readers[path][guess.number] is not None
             calls[id(guess.frame)] = path, some
+        for guess in self._guesses:
+            path, some = calls[id(guess.frame)]
+            if some and self.readers[path][guess.number] is None:
+                number = f"{path}, softmax {guess.i + 1}"
+                self._skip(number, self._guess_failed(path))
         for path in dict.fromkeys(
             path for path, some in calls.values() if not some
         ):
             which = f"{path}, some of its calls" if path in read else path
-            why, reason = self._not_told.get(path), _REASONS["guess"]
-            self._skip(which, f"{reason} (not told: {why})" if why else reason)
+            self._skip(which, self._guess_failed(path))
+
+    def _guess_failed(self, path):
+        why, reason = self._not_told.get(path), _REASONS["guess"]
+        return f"{reason} (not told: {why})" if why else reason
 
     def _truth(self, guess):
         """The place of the true reading and its idle rows, or None."""
@@ -1152,6 +1193,9 @@ def _parts_of(layer):
 _REASONS = {
     "fused": "no softmax of Keras over keys was seen in it; use "
     "`keras.ops.softmax`",
+    "unseen operation": "this operation may weigh values, and forms no weights "
+    "that can be seen",
+    "open": "what becomes of its softmax could not be followed",
     "no values": "its softmax meets no values in it, in a sum over keys",
     "features": "its softmax does not run over positions of its inputs",
     "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "

@@ -13,6 +13,8 @@ from d2l_attention.heatmaps.roles import (
 )
 from keras import tree
 
+_WEIGHING = "softmax", "scaled_dot_product", "logsumexp"  # operations
+
 
 class Listener:
     """Notes what is known of each tensor that operations give.
@@ -55,6 +57,7 @@ class Listener:
         key = self.key(tensor)
         if key not in self._known:
             self._known[key] = fresh(tuple(tensor.shape))
+            self._known[key].number = self.number(tensor)
         return self._known[key]
 
     def put(self, tensor, traced):
@@ -116,6 +119,8 @@ class Listener:
         except Exception:  # a rule that does not fit this operation after all
             found = None
         if found is None:
+            if any(word in name.lower() for word in _WEIGHING):
+                self.tracker.miss(name)
             traced = [self.of(x) for x in inputs]
             shapes = [tuple(x.shape) for x in outputs]
             found = [self.tracker.unknown(traced, s, name) for s in shapes]

@@ -38,6 +38,7 @@ class Piece:
         self.whole = None  # what it is a part of
         self.where = None  # where in that
         self.joined = []  # what stands one after the other in it
+        self.repeats = False  # whether all its parts are the same
         self._parts = {}  # cut twice alike, it gives the same
 
     def split(self, outer):
@@ -60,6 +61,9 @@ class Piece:
             self._parts[where] = part
         return self._parts[where]
 
+    def is_repeat(self):
+        return any(piece.repeats for piece in self.origins())
+
     def origins(self):
         """It, what it is a part of or made of, and what it was in scores."""
         found, waiting = [], [self]
@@ -78,6 +82,9 @@ class Weights(NamedTuple):
     changes: tuple = ()  # what happened to it, in words
     times: tuple = ()  # (values, weights before) of products with data
     is_sum: bool = False
+    is_part: bool = False  # whether some rows, heads or keys were taken
+    is_dropped: bool = False
+    version: Any = None  # another object for other numbers
     unscaled: Any = None  # these, before dropout scales them
     # As they are shown, and the latest tensor with them: cast, dropped, in
     # another order. Who hears the operations fills it in.
@@ -89,6 +96,7 @@ class Weights(NamedTuple):
         """With other numbers."""
         return self._replace(
             changes=(*self.changes, word),
+            version=object(),
             unscaled=None,
             tensor=None,
             axes=None,
@@ -113,6 +121,7 @@ class Traced:
         self.random = False
         self.is_exp = False
         self.sum_of = None  # what it is the sum of, and over which axes
+        self.number = None  # of a constant without axes
 
     @property
     def shape(self):
@@ -125,23 +134,26 @@ class Use(NamedTuple):
     weights: Weights
     axes: list
     keys: list  # pieces that are summed over
+    others: list  # pieces that are summed over with them, as heads
     shared: list  # pieces that the values have too
     reason: str | None  # why they are not the weights of a map
 
     def shown(self):
-        """The tensor with the weights, and its axes."""
+        """The tensor with the weights, and its axes.
+
+        That is the tensor before a cast, a dropout and another order of its
+        axes; or None, if it was dropped and cut.
+        """
         mine, theirs = (
             {p for axis in axes for p in axis}
             for axes in (self.axes, self.weights.axes)
         )
-        if mine == theirs:
+        more = {p for p in mine - theirs if not p.is_repeat()}
+        if theirs <= mine and not more:
             return self.weights.tensor, self.weights.axes
+        if self.weights.is_dropped:
+            return None, self.axes
         return self.weights.latest, self.axes
-
-    def key(self):
-        """What is the same where the same weights are used again."""
-        pieces = frozenset(p for axis in self.axes for p in axis)
-        return self.weights.softmaxes, self.weights.changes, pieces
 
 
 def fresh(shape, kind=OTHER, data=False):
@@ -165,6 +177,10 @@ def shared_axis(options):
     )
 
 
+def _is_tiny(x):
+    return x.number is not None and abs(x.number) <= 1e-4
+
+
 def _is_batch(options):
     kinds = [{p.kind for p in axis} for data, axis in options if data]
     return bool(kinds) and all(BATCH in kind for kind in kinds)
@@ -184,6 +200,8 @@ class Tracker:
         self.kinds = []
         self.uses = []
         self.lost = {}
+        self.altered = set()  # numbers of those that were written into
+        self.unseen = []  # (owner, operation) that may weigh values by itself
         self.consumed = set()  # pieces summed over in a product of inputs
         self.projected = set()  # the same, in a product with parameters
 
@@ -236,7 +254,7 @@ class Tracker:
             if weights:
                 what = "keys kept" if any(p.key for p in axis) else "taken"
                 word = f"{len(range(*cut))} of {size} {what}"
-                weights = weights.changed(word)
+                weights = weights.changed(word, is_part=True)
         moved = self._moved(x, axes, weights)
         moved.is_exp, moved.sum_of = False, None
         return moved
@@ -258,6 +276,13 @@ class Tracker:
         size = sum(x.shape[axis] for x in parts)
         pieces = [p for x in parts for p in x.axes[axis]]
         kinds = {p.kind for p in pieces} or {OTHER}
+        if BATCH in kinds and parts[1:]:  # of heads, say, if all are the same
+            first = parts[0].axes[axis]
+            if any(x.axes[axis] != first for x in parts):
+                kinds.add(UNKNOWN)
+            else:
+                axes[axis] = [Piece(len(parts), STACKED), *first]
+                return Traced(axes, any(x.data for x in parts))
         joined = Piece(size, UNKNOWN if UNKNOWN in kinds else max(kinds))
         joined.joined = pieces
         axes[axis] = [joined] if size > 1 else []
@@ -301,7 +326,9 @@ class Tracker:
             [[]] * (len(shape) - len(x.axes)) + x.axes, shape, strict=True
         ):
             times = n // math.prod(p.size for p in axis)
-            axes.append([Piece(times), *axis] if times > 1 else axis)
+            copies = Piece(times)
+            copies.repeats = True
+            axes.append([copies, *axis] if times > 1 else axis)
         moved = self._moved(x, axes)
         moved.is_exp = False
         return moved
@@ -324,6 +351,10 @@ class Tracker:
                 self._lose(x.weights, why)
         data = any(x.data for x in inputs)
         return fresh(tuple(shape), UNKNOWN if data else OTHER, data)
+
+    def miss(self, name):
+        """An operation may weigh values by itself."""
+        self.unseen.append((self._owner(), name))
 
     def _lose(self, weights, why):
         for number in weights.softmaxes:
@@ -408,12 +439,15 @@ class Tracker:
             is_sum = all(x.weights.is_sum for x in with_weights)
             return weights.changed(word, softmaxes=together, is_sum=is_sum)
         others = [x for x in inputs if not x.weights]
-        if any(x.random for x in others):  # dropout: as it was before
-            return weights.unscaled or weights
+        if any(x.random for x in others) and name in {*MULTIPLIES, *CHOOSES}:
+            # Dropout: as it was before. A choice comes after a scale.
+            if name in CHOOSES:
+                weights = weights.unscaled or weights
+            return weights._replace(is_dropped=True, unscaled=None)
         is_number = all(math.prod(x.shape) == 1 for x in others)
         if is_number and not any(x.data for x in others):
-            if name in ADDS:
-                return weights  # an epsilon
+            if name in ADDS and all(_is_tiny(x) for x in others):
+                return weights
             if name in {*MULTIPLIES, *DIVIDES}:
                 return weights.changed("scaled")._replace(unscaled=weights)
         if name in MULTIPLIES and others[0].data:
@@ -437,7 +471,9 @@ class Tracker:
         ]
         self.owners.append(self._owner())
         self.kinds.append(max((p.kind for p in x.axes[axis]), default=OTHER))
-        return Traced(axes, x.data, Weights(frozenset([number])))
+        return Traced(
+            axes, x.data, Weights(frozenset([number]), version=object())
+        )
 
     def reduce(self, x, over, keepdims, name):
         over = {i % len(x.axes) for i in over}
@@ -455,8 +491,8 @@ class Tracker:
         weights, gone = x.weights, [p for i in over for p in x.axes[i]]
         is_over_keys = any(p.softmax in weights.softmaxes for p in gone)
         if name in SUMS and weights.times:
-            if is_over_keys or any(x.shape[i] == 1 for i in over):
-                self._use_product(x, over)
+            is_one_key = any(x.shape[i] == 1 for i in over)
+            if (is_over_keys or is_one_key) and self._use_product(x, over):
                 return made
         is_sum = name in SUMS or weights.is_sum
         word = f"{name.lower()} along an axis"
@@ -465,22 +501,34 @@ class Tracker:
 
     def _use_product(self, x, over):
         """Σ weights · values, of which the product came first."""
-        values, before = x.weights.times[-1]
-        pad = len(x.axes) - len(values.axes)
-        own = len(x.axes) - len(before.axes)
-        gone, shared, for_each_feature = [], [], False
-        for i, axis in enumerate(before.axes):
-            i += own
-            has_values = i >= pad and bool(values.axes[i - pad])
-            if i in over:
-                gone += axis
-            elif has_values:
-                shared += axis
-                for_each_feature |= bool(axis) and i == len(x.axes) - 1
-        weights = before.weights
-        reason = _FOR_EACH_FEATURE if for_each_feature else None
-        keys = [p for i in over if i >= pad for p in values.axes[i - pad]]
+        for values, before in reversed(x.weights.times):
+            pad = len(x.axes) - len(values.axes)
+            own = len(x.axes) - len(before.axes)
+            axes = [[]] * own + before.axes
+            have = [[]] * pad + values.axes
+            if any(
+                b and not a and i not in over
+                for i, (a, b) in enumerate(zip(axes, have, strict=True))
+            ):
+                break
+        else:
+            return False  # a gate, and its sum
+        weights, reason = before.weights, None
+        if (values, before) != x.weights.times[-1]:
+            self._lose(weights, "what comes after a product with its values")
+            return True
+        if axes[-1] and have[-1] and len(x.axes) - 1 not in over:
+            reason = _FOR_EACH_FEATURE
+        gone = [p for i in over for p in axes[i]]
+        shared = [
+            p
+            for i, a in enumerate(axes)
+            if i not in over and have[i]
+            for p in a
+        ]
+        keys = [p for i in over for p in have[i]]
         self._note_use(weights, before.axes, gone, shared, keys, reason)
+        return True
 
     def contract(self, operands, letters, kept):
         """A product of tensors, summed over what is not `kept`.
@@ -497,12 +545,10 @@ class Tracker:
             x.weights is not None and not x.weights.is_sum for x in operands
         ]
         if all(is_weights) and len(operands) == 2:
-            # What weights have scaled, feature by feature, is a value.
-            is_weights = [
-                x.weights is None or not x.weights.times for x in operands
-            ]
-            if not any(is_weights):
-                is_weights = [True, True]
+            # What weights have scaled, feature by feature, is a value, and so
+            # are shares of features.
+            plain = [not self._are_values(x.weights) for x in operands]
+            is_weights = plain if any(plain) else is_weights
         is_by_inputs = sum(x.data for x in operands) > 1
         for name in axes_of.keys() - {*kept}:
             for data, axis in axes_of[name]:
@@ -549,7 +595,21 @@ class Tracker:
         self._note_use(weights, x.axes, gone, shared, keys, reason)
         return made
 
+    def _are_values(self, weights):
+        kinds = {self.kinds[n] for n in weights.softmaxes}
+        return bool(weights.times) or kinds == {OTHER}
+
     def _note_use(self, weights, axes, gone, shared, keys, reason):
+        is_key = [p.key and p.softmax in weights.softmaxes for p in gone]
+        others = []
+        if any(is_key):  # others are summed over with them
+            others = [p for p, k in zip(gone, is_key, strict=True) if not k]
+            gone = [p for p in gone if p not in others]
+            keys = (
+                [p for p in keys if p.size in {q.size for q in gone}]
+                if others
+                else keys
+            )
         kinds = {p.kind for p in [*gone, *keys]}
         if UNKNOWN in {p.kind for axis in axes for p in axis}:
             return self._lose(weights, "where its axes come from is not known")
@@ -559,12 +619,17 @@ class Tracker:
             reason = _STACKED
         if reason is None and kinds == {OTHER}:
             reason = _NO_POSITIONS
-        is_over_keys = not gone or any(
-            p.key and p.softmax in weights.softmaxes for p in gone
-        )
+        is_over_keys = not gone or any(is_key)
         if reason is None and not is_over_keys and _NORM not in weights.changes:
             reason = _OVER_QUERIES
-        use = Use(weights, axes, gone, shared, reason)
+        if (
+            reason is None
+            and len(kinds) > 1
+            and OTHER in kinds
+            and kinds & {EITHER, STACKED}
+        ):
+            return self._lose(weights, "which of its axes hold positions")
+        use = Use(weights, axes, gone, others, shared, reason)
         self.uses.append((self._owner(), use))
 
 
@@ -611,6 +676,7 @@ class Reader(NamedTuple):
     order: list
     shape: tuple
     query: Piece | None = None  # of the scores
+    keys: tuple = ()  # of the scores
 
     def read(self, weights):
         pieces = ops.transpose(ops.reshape(weights, self.sizes), self.order)
@@ -626,73 +692,117 @@ def reader_of(use, outputs, tracker, is_registered=False):
     allowed = (_NO_POSITIONS, _OF_PARAMETERS, _STACKED) if is_registered else ()
     if use.reason and use.reason not in allowed:
         return None if use.reason == _STACKED else use.reason
-    own = origins_in(axis for x in outputs for axis in x.axes[:-1] or x.axes)
-    last = origins_in(x.axes[-1] for x in outputs if x.axes)
-    merged = last | {o for p in tracker.projected for o in p.origins()}
-    pieces = [p for axis in use.shown()[1] for p in axis]
-    groups = {n: [] for n in ("batch", "windows", "heads", "queries", "keys")}
-    for i, piece in enumerate(pieces):
-        role = _role(piece, use)
-        if role is None:
-            if piece in tracker.consumed:
-                return _FOR_EACH_FEATURE
-            if piece not in own | merged:
-                return None
-            role = "queries" if piece in own else "heads"
-        groups[role].append(i)
-    queries = [pieces[i] for i in groups["queries"]]
-    batch, windows, *rest = groups.values()
+    tensor, axes = use.shown()
+    if tensor is None:
+        return None
+    roles = _roles(use, axes, outputs, tracker)
+    if not isinstance(roles, list):
+        return roles
+    pieces = [p for axis in axes for p in axis]
+    groups = [
+        [i for i, role in enumerate(roles) if role in names]
+        for names in (
+            ("batch",),
+            ("windows",),
+            ("heads",),
+            ("queries",),
+            ("keys",),
+        )
+    ]
+    queries, keys = ([pieces[i].of for i in g] for g in groups[-2:])
+    batch, windows, *rest = groups
     groups = [batch + windows, *rest]
     return Reader(
         [p.size for p in pieces],
         [i for group in groups for i in group],
         tuple(math.prod(pieces[i].size for i in group) for group in groups),
-        queries[0].of if len(queries) == 1 else None,
+        queries[0] if len(queries) == 1 else None,
+        keys,
     )
 
 
-def join_chunks(pairs):
-    """Maps of queries that were taken in chunks, with the same keys, as one.
+def _roles(use, axes, outputs, tracker):
+    """The role of each piece of the axes; or as `reader_of` answers."""
+    pieces = [p for axis in axes for p in axis]
+    keys = {o for p in use.keys for o in p.origins()}
 
-    Args:
-        pairs: List of `Reader` and the map that it read.
+    def is_beside_keys(piece):
+        """Whether the keys are another part of what it is a part of."""
+        return any(o.whole in keys for o in piece.origins() if o.whole)
 
-    Returns:
-        List of lists of places in `pairs`, one for each map, in order.
+    def is_group(piece):
+        """Whether it is a part of heads, of which another part is shared."""
+        wholes = {o.whole for o in piece.origins()} - {None}
+        shared = {o.whole for p in use.shared for o in p.origins()}
+        return bool(wholes & shared) and not is_beside_keys(piece)
+
+    left = [p for p in pieces if p not in use.keys and p.kind != BATCH]
+    own = [p for p in left if p not in use.shared and p not in use.others]
+    queries = [
+        p
+        for p in own
+        if p.kind == POSITION or (p.kind == EITHER and not is_group(p))
+    ]
+    heads = [p for p in use.shared if p.kind < EITHER and not p.is_repeat()]
+    roles = {p: "keys" for p in pieces if p in use.keys}
+    roles |= {p: "batch" for p in pieces if p.kind == BATCH and p not in roles}
+    roles |= {p: "queries" for p in queries}
+    for p in left:
+        if p in roles:
+            continue
+        if p in use.others or (p.kind == EITHER and p not in use.shared):
+            roles[p] = "heads"
+        elif p in use.shared and is_beside_keys(p):
+            roles[p] = "windows"
+        elif p in use.shared and p.kind == POSITION:
+            if not queries:
+                return None  # values for each pair, or for each of a group?
+            roles[p] = "windows"
+        elif p in use.shared:
+            is_window = p.kind == EITHER and heads and queries
+            roles[p] = "windows" if is_window else "heads"
+    others = [p for p in left if p not in roles]
+    if any(p in tracker.consumed for p in others):
+        return _FOR_EACH_FEATURE
+    # Learned queries, or heads that share their keys.
+    given = [x.axes for x in outputs if not x.weights]
+    alone = origins_in(axis for x in given for axis in x if len(axis) == 1)
+    merged = origins_in(axis for x in given for axis in x if len(axis) > 1)
+    merged |= {o for p in tracker.projected for o in p.origins()}
+    latent = [p for p in others if p in alone]
+    for p in others:
+        if queries and p in alone | merged:
+            roles[p] = "heads"
+        elif not queries and len(latent) == 1 and p in alone | merged:
+            roles[p] = "queries" if p in latent else "heads"
+        elif not queries and not latent and len(others) == 1 and p in merged:
+            roles[p] = "heads"
+        else:
+            return None
+    for axis in axes:  # of one axis, a part is not a head, and another a query
+        if {p for p in axis if p in queries} and {*axis} & {*others}:
+            return None
+    return [roles[p] for p in pieces]
+
+
+def join_chunks(readers):
+    """Which maps are of queries that were taken in chunks, with the same keys.
+
+    What comes back is a list of lists of places in `readers`, one for each
+    map. Chunks are joined if there is one of each.
     """
-    joined = []
-    for i, (reader, weights) in enumerate(pairs):
-        before = pairs[joined[-1][-1]] if joined else None
-        if before and _goes_on(before[0].query, reader.query):
-            if before[1].shape[3] == weights.shape[3]:
-                joined[-1].append(i)
-                continue
-        joined.append([i])
-    return joined
-
-
-def _goes_on(before, piece):
-    """Whether a piece is what comes after another, in the same axis."""
-    wheres = [p.where if p else None for p in (before, piece)]
-    if None in wheres or before.whole is not piece.whole:
-        return False
-    (kind, _, end, step), (other, start, _, other_step) = (
-        where if where[0] == "cut" else (None, 0, 1, 0) for where in wheres
-    )
-    return kind == other == "cut" and start == end and step == other_step == 1
-
-
-def _role(piece, use):
-    if piece in use.keys:
-        return "keys"
-    if piece.kind == BATCH:
-        return "batch"
-    if piece in use.shared:
-        if piece.kind == POSITION:
-            return "windows"
-        # Part of an axis of a picture, of which the other part is the query; or
-        # besides heads, an axis of an input.
-        is_window = any(p.whole is not None for p in piece.origins())
-        is_window |= any(p.kind < EITHER for p in use.shared)
-        return "windows" if piece.kind == EITHER and is_window else "heads"
-    return "queries" if piece.kind in (POSITION, EITHER) else None
+    chunks = {}
+    for i, reader in enumerate(readers):
+        piece = reader.query
+        if piece is not None and piece.where and piece.where[0] == "cut":
+            chunks.setdefault((piece.whole, tuple(reader.keys)), []).append(i)
+    joined = {}
+    for (whole, _), places in chunks.items():
+        cuts = [readers[i].query.where[1:] for i in places]
+        ends = [0, *(end for _, end, _ in cuts)]
+        starts = [*(start for start, _, _ in cuts), whole.size]
+        if starts == ends and {step for *_, step in cuts} == {1}:
+            joined[places[0]] = places
+    inside = {i for places in joined.values() for i in places[1:]}
+    every = range(len(readers))
+    return [joined.get(i, [i]) for i in every if i not in inside]

@@ -51,7 +51,7 @@ IN_PLACE = {
     *("Cumsum", "Cumprod", "ReverseV2", "Roll", "PadV2"),
     *("Pad", "MirrorPad", "MatrixSetDiagV3", "FusedBatchNormV3"),
     *("Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "Conv3D"),
-    *("MaxPool3D", "AvgPool3D", "LogSoftmax", "Conv"),
+    *("MaxPool3D", "AvgPool3D", "Conv"),
 }
 
 
@@ -63,6 +63,9 @@ class TensorFlowListener(Listener):
 
     def is_tensor(self, x):
         return hasattr(x, "_id") and hasattr(x, "numpy")
+
+    def number(self, x):
+        return None if len(x.shape) else float(x.numpy())
 
     def kind(self, x):
         if x.dtype.is_bool:

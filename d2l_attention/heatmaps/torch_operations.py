@@ -91,7 +91,11 @@ class TorchListener(Listener):
     def is_tensor(self, x):
         import torch
 
-        return isinstance(x, torch.Tensor)
+        is_plain = isinstance(x, torch.Tensor) and x.layout == torch.strided
+        return is_plain and not x.is_nested
+
+    def number(self, x):
+        return None  # Python's numbers are told as such
 
     def kind(self, x):
         import torch
@@ -132,11 +136,13 @@ class TorchListener(Listener):
             for x in (a if isinstance(a, (list, tuple)) else [a])
         ]
         tensors = [x for x in [*flat, *kwargs.values()] if self.is_tensor(x)]
-        if is_in_place and tensors and self.of(tensors[0]).weights:
-            rule = _no_rule  # the weights are other ones now
-        else:
-            rule = partial(self._rule, name, args, kwargs, flat, outputs)
         with self.paused():
+            rule = partial(self._rule, name, args, kwargs, flat, outputs)
+            if is_in_place and any(self.of(x).weights for x in tensors):
+                rule = _no_rule  # what it is written into has no rule
+                numbers = (self.of(x).weights for x in tensors[:1])
+                for weights in filter(None, numbers):
+                    self.tracker.altered.update(weights.softmaxes)
             self.note(name, tensors, outputs, rule)
 
     def _rule(self, name, args, kwargs, flat, outputs):
@@ -162,7 +168,7 @@ class TorchListener(Listener):
     def _elementwise(self, name, x, args, kwargs, outputs):
         # A number stands where a tensor may.
         x = [
-            self.of(a) if self.is_tensor(a) else fresh(())
+            self.of(a) if self.is_tensor(a) else _constant(a)
             for a in args
             if self.is_tensor(a) or isinstance(a, (int, float))
         ]
@@ -283,6 +289,12 @@ class TorchListener(Listener):
     def _native_dropout(self, name, x, args, kwargs, outputs):
         same = Traced(x[0].axes, x[0].data, x[0].weights)
         return [same, fresh(tuple(outputs[1].shape))]
+
+
+def _constant(number):
+    made = fresh(())
+    made.number = float(number)
+    return made
 
 
 def _no_rule():

@@ -704,13 +704,15 @@ def as_many_experts_as(num_experts):
     y = MixtralAttention(8, num_experts, name="second")(y)
     y = layers.GlobalAveragePooling1D()(y)
     model = keras.Model(x, layers.Dense(2, activation="softmax")(y))
-    named = {"switch/router": "looks like attention, but"}
+    named = {"second, softmax 2": "does not behave as attention"}
+    if num_experts == 5:
+        named["switch/router"] = "looks like attention, but"
     sentences = draw(3, 5, 8)
     return Case(
         trained(model, sentences),
         (sentences,),
         ["first", "second"],
-        named if num_experts == 5 else {},
+        named,
     )
 
 

@@ -552,3 +552,114 @@ def axes_of_which_an_operation_tells_nothing():
         return ops.matmul(tell(ops.softmax(scores(x))), x)
 
     return of_function(call, draw(B, T, D))
+
+
+# What a reader of the operations once took for something else
+
+
+@case(heard=True)
+def a_softmax_that_is_gated_twice():
+    gates = np.tri(T, dtype="float32"), 1 - np.tri(T, dtype="float32")
+
+    def call(x):
+        weights = ops.softmax(scores(x))
+        y, z = (tell(ops.multiply(weights, gate)) for gate in gates)
+        return ops.concatenate([ops.matmul(y, x), ops.matmul(z, x)], axis=-1)
+
+    case = of_function(call, draw(B, T, D))
+    return case._replace(paths=["some", "some#2"])
+
+
+@case(heard=True)
+def heads_are_summed_with_the_keys():
+    """The values of each head come projected, as in MLA."""
+
+    def call(x):
+        q = split(x, 2)
+        values = ops.stack([x, ops.tanh(x)], axis=2)  # (B, S, H, D)
+        weights = tell(ops.softmax(over(q, q)))
+        return ops.einsum("bhts,bshd->btd", weights, values)
+
+    return of_function(call, draw(B, T, D))
+
+
+@case(heard=True)
+def a_mask_of_an_input_and_a_new_sum():
+    """AllenNLP's masked softmax."""
+
+    def call(x, mask):
+        weights = ops.softmax(scores(x)) * mask[:, None]
+        weights = weights / (ops.sum(weights, -1, keepdims=True) + 1e-13)
+        return ops.matmul(tell(weights), x)
+
+    mask = np.ones((B, T), "float32")
+    mask[0, 3:] = 0
+    return of_function(call, draw(B, T, D), mask)
+
+
+@case(heard=True, given=["weights", "heads"])
+def heads_of_one_key_whose_layer_gives(given):
+    def call(x):
+        q, k = ops.reshape(x, (B, T, 4, 2)), x[..., :2]
+        weights = tell(ops.softmax(ops.einsum("bthk,bsk->bhts", q, k)))
+        y = ops.einsum("bhts,bsv->bthv", weights, k)
+        if given == "heads":
+            return y
+        return ops.reshape(y, (B, T, 8)), weights
+
+    return of_function(call, draw(B, T, D))
+
+
+@case(heard=True)
+def groups_of_queries_that_are_inputs():
+    def call(q, k, v):
+        k, v = (ops.repeat(x, 2, axis=1) for x in (k, v))
+        return ops.matmul(tell(ops.softmax(over(q, k))), v)
+
+    q, k, v = draw(B, 4, T, 2), draw(B, 2, S, 2), vary(B, 2, S, 2)
+    return of_function(call, q, k, v)
+
+
+@case(heard=True, way=["add", "maximum"])
+def a_number_is_given_to_each_weight_by(way):
+    def call(x):
+        weights = ops.softmax(scores(x))
+        weights = weights + 0.3 if way == "add" else ops.maximum(weights, 0.2)
+        return ops.matmul(tell(weights), x)
+
+    return of_function(call, draw(B, T, D))
+
+
+@case(heard=True)
+def heads_one_after_the_other_in_the_batch():
+    def call(x):
+        heads = ops.concatenate(ops.split(x, 2, axis=2), axis=0)
+        weights = ops.softmax(over(heads, heads))
+        tell(ops.reshape(weights, (2, B, T, T)), (1, 0, 2, 3))
+        y = ops.matmul(weights, heads)
+        return ops.concatenate(ops.split(y, 2, axis=0), axis=2)
+
+    return of_function(call, draw(B, T, D))
+
+
+@case(heard=True)
+def learned_queries_that_come_last():
+    latents = draw(3, 8)
+
+    def call(x):
+        weights = ops.softmax(ops.einsum("nd,bsd->bns", latents, x))
+        return ops.einsum("bns,bsd->bdn", tell(weights), x)
+
+    return of_function(call, draw(B, T, D))
+
+
+@case(heard=True)
+def a_picture_whose_channels_come_first():
+    """Which its axes do not tell."""
+
+    def call(x):
+        x = ops.reshape(x, (B, 8, 20))
+        z = ops.einsum("bdt,bds->bts", x, x)
+        return ops.einsum("bts,bds->bdt", ops.softmax(z / 8), x)
+
+    return of_function(call, draw(B, 8, 4, 5), named="the axes of")
