@@ -506,10 +506,8 @@ class Tracker:
             own = len(x.axes) - len(before.axes)
             axes = [[]] * own + before.axes
             have = [[]] * pad + values.axes
-            if any(
-                b and not a and i not in over
-                for i, (a, b) in enumerate(zip(axes, have, strict=True))
-            ):
+            kept = [i for i in range(len(axes)) if i not in over]
+            if any(have[i] and not axes[i] for i in kept):
                 break
         else:
             return False  # a gate, and its sum
@@ -519,15 +517,9 @@ class Tracker:
             return True
         if axes[-1] and have[-1] and len(x.axes) - 1 not in over:
             reason = _FOR_EACH_FEATURE
-        gone = [p for i in over for p in axes[i]]
-        shared = [
-            p
-            for i, a in enumerate(axes)
-            if i not in over and have[i]
-            for p in a
-        ]
-        keys = [p for i in over for p in have[i]]
-        self._note_use(weights, before.axes, gone, shared, keys, reason)
+        shared = [p for i in kept if have[i] for p in axes[i]]
+        summed = [(axes[i], have[i]) for i in over]
+        self._note_use(weights, before.axes, summed, shared, reason)
         return True
 
     def contract(self, operands, letters, kept):
@@ -566,70 +558,61 @@ class Tracker:
         k = is_weights.index(True)
         x, values = operands[k], operands[1 - k]
         mine, theirs = letters[k], letters[1 - k]
-        pairs = list(zip(mine, x.axes, strict=True))
-        gone = [p for name, axis in pairs if name not in kept for p in axis]
-        have = [n for n, axis in zip(theirs, values.axes, strict=True) if axis]
-        shared = [
-            p for n, axis in pairs if n in kept and n in have for p in axis
+        of_values = dict(zip(theirs, values.axes, strict=True))
+        pairs = [
+            (name, axis, of_values.get(name, []))
+            for name, axis in zip(mine, x.axes, strict=True)
         ]
-        is_over_keys = any(
-            p.key and p.softmax in x.weights.softmaxes for p in gone
-        )
-        summed = [name for name in mine if name not in kept]
+        summed = [pair for name, *pair in pairs if name not in kept]
+        shared = [p for n, a, b in pairs if n in kept and b for p in a]
+        gone = [p for axis, _ in summed for p in axis]
+        is_over_keys = any(self._is_key(p, x.weights) for p in gone)
         is_one_key = not gone and bool(summed)
         weights, reason = x.weights, None
         if all(is_weights):
             reason = _OF_WEIGHTS
-            self._note_use(values.weights, values.axes, [], [], [], reason)
+            self._note_use(values.weights, values.axes, [], [], reason)
         elif not values.data and not is_over_keys and not is_one_key:
             made.weights = weights.changed("mixed")
             return made
         elif not values.data:
             reason = _OF_PARAMETERS
-        keys = [
-            p
-            for name, axis in zip(theirs, values.axes, strict=True)
-            if name in summed
-            for p in axis
-        ]
-        self._note_use(weights, x.axes, gone, shared, keys, reason)
+        self._note_use(weights, x.axes, summed, shared, reason)
         return made
 
     def _are_values(self, weights):
         kinds = {self.kinds[n] for n in weights.softmaxes}
         return bool(weights.times) or kinds == {OTHER}
 
-    def _note_use(self, weights, axes, gone, shared, keys, reason):
-        is_key = [p.key and p.softmax in weights.softmaxes for p in gone]
-        others = []
-        if any(is_key):  # others are summed over with them
-            others = [p for p, k in zip(gone, is_key, strict=True) if not k]
-            gone = [p for p in gone if p not in others]
-            keys = (
-                [p for p in keys if p.size in {q.size for q in gone}]
-                if others
-                else keys
-            )
-        kinds = {p.kind for p in [*gone, *keys]}
+    def _is_key(self, piece, weights):
+        return piece.key and piece.softmax in weights.softmaxes
+
+    def _note_use(self, weights, axes, summed, shared, reason):
+        """`summed` has pairs of the pieces of weights and those of values."""
+        over_keys = [
+            pair
+            for pair in summed
+            if any(self._is_key(p, weights) for p in pair[0])
+        ]
+        gone = [p for own, _ in summed for p in own]
+        keys = [p for p in gone if not over_keys or self._is_key(p, weights)]
+        others = [p for p in gone if p not in keys]  # heads, summed with them
+        values = [p for _, of_values in over_keys or summed for p in of_values]
+        kinds = {p.kind for p in [*keys, *values]}
         if UNKNOWN in {p.kind for axis in axes for p in axis}:
             return self._lose(weights, "where its axes come from is not known")
+        if reason is None and OTHER in kinds and kinds & {EITHER, STACKED}:
+            return self._lose(weights, "which of its axes hold positions")
         if reason is None and BATCH in kinds:
             reason = _FIRST_AXIS
         if reason is None and kinds and max(kinds) == STACKED:
             reason = _STACKED
         if reason is None and kinds == {OTHER}:
             reason = _NO_POSITIONS
-        is_over_keys = not gone or any(is_key)
-        if reason is None and not is_over_keys and _NORM not in weights.changes:
+        is_whole = over_keys or not keys or _NORM in weights.changes
+        if reason is None and not is_whole:
             reason = _OVER_QUERIES
-        if (
-            reason is None
-            and len(kinds) > 1
-            and OTHER in kinds
-            and kinds & {EITHER, STACKED}
-        ):
-            return self._lose(weights, "which of its axes hold positions")
-        use = Use(weights, axes, gone, others, shared, reason)
+        use = Use(weights, axes, keys, others, shared, reason)
         self.uses.append((self._owner(), use))
 
 
