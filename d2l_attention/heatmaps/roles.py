@@ -513,7 +513,7 @@ class Tracker:
             return False  # a gate, and its sum
         weights, reason = before.weights, None
         if (values, before) != x.weights.times[-1]:
-            self._lose(weights, "what comes after a product with its values")
+            self._note_use(weights, before.axes, [], [], _AGAIN)
             return True
         if axes[-1] and have[-1] and len(x.axes) - 1 not in over:
             reason = _FOR_EACH_FEATURE
@@ -623,6 +623,7 @@ _FIRST_AXIS = (
 _STACKED = "its softmax runs over what the layer has stacked"
 _FOR_EACH_FEATURE = "each feature of its values has weights of its own"
 _OVER_QUERIES = "its softmax does not run over the keys, which it sums over"
+_AGAIN = "its weights are multiplied again after they met its values"
 _OF_WEIGHTS = "its softmax weighs the weights of another"
 _OF_PARAMETERS = "its softmax weighs parameters, not inputs"
 

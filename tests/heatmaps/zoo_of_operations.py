@@ -663,3 +663,14 @@ def a_picture_whose_channels_come_first():
         return ops.einsum("bts,bds->bdt", ops.softmax(z / 8), x)
 
     return of_function(call, draw(B, 8, 4, 5), named="the axes of")
+
+
+@case(heard=True)
+def a_gate_between_values_and_their_sum():
+    def call(x):
+        weights = ops.softmax(scores(x))
+        products = weights[..., None] * x[:, None]
+        gate = ops.sigmoid(x[..., :1])[:, None]
+        return ops.sum(products * gate, axis=2)
+
+    return of_function(call, draw(B, T, D), named="multiplied again")
