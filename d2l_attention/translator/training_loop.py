@@ -4,7 +4,9 @@ It is not Keras's `fit` with `BackupAndRestore` (3.15.1), because that brings
 back neither the random state of dropout nor the place within an epoch, so a
 resumed run would differ from one that was never interrupted. And `fit` takes
 the mean of the losses of the workers, whose parts of a batch have different
-numbers of tokens.
+numbers of tokens. `ModelCheckpoint` overwrites the last weights in their place,
+so that a full disk loses both, and `CSVLogger` writes an epoch twice if a run
+goes on from within it.
 """
 
 import sys
