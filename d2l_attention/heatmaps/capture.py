@@ -69,6 +69,8 @@ class AttentionMaps(Mapping):
             it weighs with.
     """
 
+    _TOLD = "skipped", "num_samples", "after_softmax"  # besides the maps
+
     def __init__(self, maps=(), skipped=(), num_samples=None, after_softmax=()):
         self._maps = dict(maps)
         self.after_softmax = dict(after_softmax)
@@ -129,8 +131,6 @@ class AttentionMaps(Mapping):
             names = [name for name in file.files if name != "told.json"]
             told = json.loads(file["told.json"]) if names != file.files else {}
             return cls({name: file[name] for name in names}, **told)
-
-    _TOLD = "skipped", "num_samples", "after_softmax"
 
 
 def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
@@ -414,7 +414,8 @@ class Run:
         self.readers = {}  # path → how each of its softmaxes is read
         self._unread_steps = set()  # paths
         self._not_told = {}  # path → what its operations did not tell
-        self.after_softmax = {}  # path → what happened to its weights
+        self.after_softmax = {}  # name of a map → what happened to its weights
+        self._words = []  # pairs of a map and what happened to it
         self._running = []
         self._guesses = []
         self._called = set()  # paths
@@ -430,19 +431,16 @@ class Run:
         self._links = {}  # path → those between its calls
         self.notes = []  # what there is to say of calls that are not joined
         self._thread = threading.get_ident()
-        self._listener = self._listener_of_operations()
-
-    def _listener_of_operations(self):
-        """What hears the operations of layers whose softmax is read, or None.
-
-        Keras's own layers say what their weights are.
-        """
-        self._followed = {
+        self._followed = {  # Keras's own layers say what their weights are
             path
             for path in self._chosen
             if isinstance(self._adapters[path], str)
             and may_hold_attention(self._layers[path])
         }
+        self._listener = self._listener_of_operations()
+
+    def _listener_of_operations(self):
+        """What hears the operations of layers that are followed, or None."""
         backend = keras.backend.backend()
         tracker = Tracker(self._owner_of_operation)
         if self._followed and backend == "tensorflow":
@@ -493,7 +491,7 @@ class Run:
 
     def maps(self, outputs, num_samples=None, is_generation=False):
         """Weights by path; the second call of a layer is `path#2`."""
-        calls, before, order = {}, Counter(), []
+        calls, before, order, words = {}, Counter(), [], {}
         for path, weights in self.records:
             array = beside(outputs, weights)
             if array is None:
@@ -501,6 +499,8 @@ class Run:
                 continue
             before[path] += any(weights is w for w in self._before_steps)
             calls.setdefault(path, []).append(array)
+            told = [said for w, said in self._words if w is weights]
+            words.setdefault(path, []).append("".join(told))
             order.append(path)
         if is_generation or self._num_steps:
             calls |= self._joined(calls, before, num_samples)
@@ -510,6 +510,8 @@ class Run:
             if seen[path] <= len(calls[path]):
                 again = f"#{seen[path]}" if seen[path] > 1 else ""
                 maps[path + again] = calls[path][seen[path] - 1]
+                if told := words[path][seen[path] - 1]:
+                    self.after_softmax[path + again] = told
         return maps
 
     def _joined(self, calls, before, num_samples):
@@ -869,7 +871,7 @@ class Run:
             if isinstance(reader, Reader):
                 # For values in several parts, the same weights are used again.
                 same = read.setdefault(use.weights.version, (use, reader))
-                is_open |= same[1][:3] != reader[:3]
+                is_open |= not same[1].is_like(reader)
         done = [n for use, _ in read.values() for n in use.weights.softmaxes]
         parts = [
             n
@@ -910,17 +912,16 @@ class Run:
         joined = join_chunks([reader for _, reader in read])
         for places in joined:
             whole = [maps[i] for i in places]
-            self._record(
-                path, ops.concatenate(whole, 2) if whole[1:] else whole[0]
-            )
+            whole = ops.concatenate(whole, 2) if whole[1:] else whole[0]
+            self._record(path, whole)
+            changes = read[places[0]][0].weights.changes
+            if changes:
+                self._words.append((whole, ", ".join(dict.fromkeys(changes))))
             for i in places:
                 use, reader = read[i]
                 readers.append(reader)
                 if self._change:
                     self.changed.append((path, use.shown()[0]))
-                if use.weights.changes:
-                    words = ", ".join(dict.fromkeys(use.weights.changes))
-                    self.after_softmax[path] = words
         return len(joined)
 
     def _name_others(self, frame, own, others, reasons):

@@ -106,16 +106,24 @@ class Listener:
                 axes[i] = new.axes[i]
         return Traced(axes, True)
 
-    def note(self, name, inputs, outputs, rule):
+    def note(self, name, inputs, outputs, rule, source=None):
         """An operation: `rule` says what comes of it, or None.
 
         Args:
             name: Str, in a reason why something could not be followed.
             inputs, outputs: Lists of tensors.
             rule: Function without arguments, a `Traced` for each output.
+            source: "constant" or "random", if it reads no numbers.
         """
         try:
-            found = rule()
+            traced = [self.of(x) for x in inputs]
+            if source or not any(x.data or x.weights for x in traced):
+                found = [fresh(tuple(x.shape)) for x in outputs]
+                is_random = not source and any(x.random for x in traced)
+                for x in found:
+                    x.random = source == "random" or is_random
+            else:
+                found = rule()
         except Exception:  # a rule that does not fit this operation after all
             found = None
         if found is None:

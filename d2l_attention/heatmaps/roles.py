@@ -223,18 +223,17 @@ class Tracker:
                     return self.unknown([x], shape, "a reshape across its axes")
                 done *= piece.size
             axes.append(axis)
-        return self._moved(x, axes)
+        moved = self._moved(x, axes)
+        moved.sum_of = x.sum_of
+        return moved
 
     def _moved(self, x, axes, weights=None):
         moved = Traced(axes, x.data, weights or x.weights)
         moved.random, moved.is_exp = x.random, x.is_exp
-        moved.sum_of = x.sum_of
         return moved
 
     def transpose(self, x, order):
-        moved = self._moved(x, [x.axes[i] for i in order])
-        moved.is_exp, moved.sum_of = False, None
-        return moved
+        return self._moved(x, [x.axes[i] for i in order])
 
     def cut(self, x, cuts):
         """`cuts` has, for each axis, the arguments of a range, or None."""
@@ -255,9 +254,7 @@ class Tracker:
                 what = "keys kept" if any(p.key for p in axis) else "taken"
                 word = f"{len(range(*cut))} of {size} {what}"
                 weights = weights.changed(word, is_part=True)
-        moved = self._moved(x, axes, weights)
-        moved.is_exp, moved.sum_of = False, None
-        return moved
+        return self._moved(x, axes, weights)
 
     def _cut_axis(self, axis, cut):
         size = len(range(*cut))
@@ -317,9 +314,6 @@ class Tracker:
         axes = rows.axes[:axis] + taken + rows.axes[axis + 1 :]
         return Traced(axes, rows.data or ids.data)
 
-    def expand(self, x, axis):
-        return self._moved(x, [*x.axes[:axis], [], *x.axes[axis:]])
-
     def repeat(self, x, shape):
         axes = []
         for axis, n in zip(
@@ -329,9 +323,7 @@ class Tracker:
             copies = Piece(times)
             copies.repeats = True
             axes.append([copies, *axis] if times > 1 else axis)
-        moved = self._moved(x, axes)
-        moved.is_exp = False
-        return moved
+        return self._moved(x, axes)
 
     def keep(self, x, shape):
         """Axes of the same size stay; another size is of the same kind."""
@@ -662,6 +654,10 @@ class Reader(NamedTuple):
     query: Piece | None = None  # of the scores
     keys: tuple = ()  # of the scores
 
+    def is_like(self, other):
+        """Whether it reads the same weights in the same way."""
+        return (self.order, self.shape) == (other.order, other.shape)
+
     def read(self, weights):
         pieces = ops.transpose(ops.reshape(weights, self.sizes), self.order)
         return ops.reshape(pieces, self.shape)
@@ -683,16 +679,8 @@ def reader_of(use, outputs, tracker, is_registered=False):
     if not isinstance(roles, list):
         return roles
     pieces = [p for axis in axes for p in axis]
-    groups = [
-        [i for i, role in enumerate(roles) if role in names]
-        for names in (
-            ("batch",),
-            ("windows",),
-            ("heads",),
-            ("queries",),
-            ("keys",),
-        )
-    ]
+    names = "batch", "windows", "heads", "queries", "keys"
+    groups = [[i for i, r in enumerate(roles) if r == name] for name in names]
     queries, keys = ([pieces[i].of for i in g] for g in groups[-2:])
     batch, windows, *rest = groups
     groups = [batch + windows, *rest]

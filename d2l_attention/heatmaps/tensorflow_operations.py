@@ -94,21 +94,13 @@ class TensorFlowListener(Listener):
         outputs = [x for x in outputs if self.is_tensor(x)]
         tensors = [x for x in inputs if self.is_tensor(x)]
         rule = partial(self._rule, name, inputs, attrs, outputs)
-        self.note(name, tensors, outputs, rule)
+        source = "constant" if name in NO_DATA else None
+        if name.startswith(("Random", "Stateless")):
+            source = "random"
+        self.note(name, tensors, outputs, rule, source)
 
     def _rule(self, name, inputs, attrs, outputs):
-        shapes = [tuple(x.shape) for x in outputs]
-        if name in NO_DATA or name.startswith(("Random", "Stateless")):
-            made = [fresh(shape) for shape in shapes]
-            for x in made:
-                x.random = name not in NO_DATA
-            return made
         traced = [self.of(x) for x in inputs if self.is_tensor(x)]
-        if not any(x.data or x.weights for x in traced):
-            made = [fresh(shape) for shape in shapes]
-            for x in made:
-                x.random = any(y.random for y in traced)
-            return made
         rule = getattr(self, f"_{_RULES.get(name, name)}", None)
         if name in ELEMENTWISE:
             rule = self._elementwise

@@ -54,7 +54,11 @@ IN_PLACE = {
         "native_layer_norm",
     ),
     *("native_batch_norm", "_native_batch_norm_legit", "native_group_norm"),
-    *("max_pool2d_with_indices", "avg_pool2d", "_native_batch_norm_legit_no_"),
+    *(
+        "max_pool2d_with_indices",
+        "avg_pool2d",
+        "_native_batch_norm_legit_no_training",
+    ),
 }
 # As `roles` names what they do.
 NAMES = {
@@ -143,21 +147,12 @@ class TorchListener(Listener):
                 numbers = (self.of(x).weights for x in tensors[:1])
                 for weights in filter(None, numbers):
                     self.tracker.altered.update(weights.softmaxes)
-            self.note(name, tensors, outputs, rule)
+            source = "constant" if name in NO_DATA else None
+            source = "random" if name in RANDOM else source
+            self.note(name, tensors, outputs, rule, source)
 
     def _rule(self, name, args, kwargs, flat, outputs):
-        shapes = [tuple(x.shape) for x in outputs]
         x = [self.of(t) for t in flat if self.is_tensor(t)]
-        if (
-            name in RANDOM
-            or name in NO_DATA
-            or not any(t.data or t.weights for t in x)
-        ):
-            made = [fresh(shape) for shape in shapes]
-            for one in made:
-                is_random = name in RANDOM or any(t.random for t in x)
-                one.random = is_random and name not in NO_DATA
-            return made
         if name in ELEMENTWISE:
             rule = self._elementwise
         else:

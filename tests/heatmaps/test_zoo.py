@@ -14,7 +14,17 @@ import keras
 from keras import ops, tree
 import numpy as np
 import pytest
-from zoo import CASES, HEARD, B, D, T, telling
+from zoo import (
+    CASES,
+    HEARD,
+    B,
+    D,
+    T,
+    of_function,
+    scores,
+    softmax,
+    telling,
+)
 from zoo_of_operations import BEFORE, LAYOUTS, in_layout
 
 
@@ -77,7 +87,8 @@ def test_what_is_registered_is_read_by_its_operations(
     memory = type("Memory", (keras.Layer,), methods)(name="memory")
     register_attention_adapter(type(memory))
     x = ops.convert_to_tensor(draw(B, T, D))
-    assert ask(memory, x)[1]["memory"].shape == (B, 1, T, 4)
+    expected = softmax(to_numpy(x) @ heads.T)[:, None]
+    np.testing.assert_allclose(ask(memory, x)[1]["memory"], expected, atol=1e-6)
 
 
 AFTER = {
@@ -92,6 +103,16 @@ AFTER = {
     "weights before dropout": None,
     "scores of layout bhts": None,
 }
+
+
+def test_each_map_of_a_layer_has_its_own_words():
+    def call(x):
+        y = ops.matmul(ops.softmax(scores(x)), x)
+        return y + ops.matmul(ops.softmax(scores(x)) ** 2, x)
+
+    model, inputs, *_ = of_function(call, draw(B, T, D))
+    _, maps = get_attention_weights(model, *inputs)
+    assert maps.after_softmax == {"some#2": "power with constants"}
 
 
 @pytest.mark.parametrize("name", AFTER)
