@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 import contextlib
 import functools
+import importlib
 import inspect
 import io
 import json
@@ -395,11 +396,14 @@ class Run:
     the methods, so the model computes what it always does, and note what they
     see: `records` are the (path, weights) in the order of the calls, `changed`
     those that `change` gave, as they were heard, and `readers` read them.
+
+    On JAX, `changed` has the places of operations too, by which `added` says
+    what is added to what they give.
     """
 
-    def __init__(self, model, layers=None, change=None):
+    def __init__(self, model, layers=None, change=None, added=None):
         self.records = []
-        self.changed = []
+        self.changed = []  # (path, weights, place or None)
         self._skips = []
         self._change = change
         self._layers = _name_layers(model)
@@ -438,22 +442,17 @@ class Run:
             and may_hold_attention(self._layers[path])
         }
         self._listener = self._listener_of_operations()
+        if self._listener is not None:
+            self._listener.added = added
 
     def _listener_of_operations(self):
         """What hears the operations of layers that are followed, or None."""
         backend = keras.backend.backend()
-        tracker = Tracker(self._owner_of_operation)
-        if self._followed and backend == "tensorflow":
-            from d2l_attention.heatmaps.tensorflow_operations import (
-                TensorFlowListener,
-            )
-
-            return TensorFlowListener(tracker)
-        if self._followed and backend == "torch":
-            from d2l_attention.heatmaps.torch_operations import TorchListener
-
-            return TorchListener(tracker)
-        return None
+        if not self._followed or backend not in _LISTENERS:
+            return None
+        module, name = _LISTENERS[backend]
+        module = importlib.import_module(f"d2l_attention.heatmaps.{module}")
+        return getattr(module, name)(Tracker(self._owner_of_operation))
 
     @contextlib.contextmanager
     def watch(self):
@@ -571,7 +570,8 @@ class Run:
                 finally:
                     self._running.pop()
                 if self._probe is None:
-                    self._leave(frame, original, output)
+                    with self._aside():
+                        self._leave(frame, original, output)
             if self._probe is None:
                 if self._running:
                     self._running[-1].lengths.update(lengths_of(frame.inputs))
@@ -707,7 +707,8 @@ class Run:
             if not self._is_followed(frame):
                 return self._changed(frame.path, weights)
             # Which are the weights is known when the layer returns.
-            frame.changed.append(weights)
+            place = self._listener.place_of(weights)
+            frame.changed.append((frame.path, weights, place))
             return weights
 
     def _watch(self, weights):
@@ -715,6 +716,8 @@ class Run:
         frame = self._owner_of_softmax()
         if not self._change or frame is None or not self._is_followed(frame):
             return weights
+        if self._listener.place_of(weights) is not None:
+            return weights  # what is added to it is, where it is given
         return self._change(weights)
 
     def _replace_heard(self, layer, weights):
@@ -771,7 +774,7 @@ class Run:
             return
         for name in frame.unknown:
             self._skip(name, _REASONS["unknown"])
-        self.changed += [(path, weights) for weights in frame.changed]
+        self.changed += frame.changed
         strict = isinstance(layer, keras.Model) or within
         is_guess = adapter == BY_GUESS
         found = [
@@ -892,8 +895,7 @@ class Run:
             return False
         for name in dict.fromkeys(unseen):
             self._skip(f"{frame.path}, {name}", _REASONS["unseen operation"])
-        with listener.paused():
-            num_maps = self._record_read(frame.path, list(read.values()))
+        num_maps = self._record_read(frame.path, list(read.values()))
         if num_maps == 1:
             self._note_call(frame, output)
         reasons = {
@@ -921,7 +923,9 @@ class Run:
                 use, reader = read[i]
                 readers.append(reader)
                 if self._change:
-                    self.changed.append((path, use.shown()[0]))
+                    weights = use.shown()[0]
+                    place = self._listener.place_of(weights)
+                    self.changed.append((path, weights, place))
         return len(joined)
 
     def _name_others(self, frame, own, others, reasons):
@@ -1118,7 +1122,7 @@ class Run:
         if self._is_elsewhere():
             return weights
         weights = self._change(weights)
-        self.changed.append((path, weights))
+        self.changed.append((path, weights, None))
         return weights
 
     def _record(self, path, weights, keys=None):
@@ -1142,6 +1146,11 @@ class Run:
         self._skips.append((path, reason))
 
 
+_LISTENERS = {  # each imports its backend
+    "jax": ("jax_operations", "JaxListener"),
+    "tensorflow": ("tensorflow_operations", "TensorFlowListener"),
+    "torch": ("torch_operations", "TorchListener"),
+}
 _PROTOCOL = "start", "step"
 _ONE_AT_A_TIME = threading.RLock()
 _SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)

@@ -53,8 +53,8 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
     """
     build(model, args, kwargs)
 
-    def run_with(change):
-        run = Run(model, layers, change)
+    def run_with(change, added=None):
+        run = Run(model, layers, change, added)
         with run.watch():
             outputs = model(*args, **kwargs)
         chosen = chosen_output(outputs)
@@ -110,7 +110,7 @@ def _by_tape(run_with, _):
         chosen, outputs, run = run_with(watch)
     gradients = tape.gradient(
         chosen,
-        [weights for _, weights in run.changed],
+        [weights for _, weights, _ in run.changed],
         unconnected_gradients=tf.UnconnectedGradients.ZERO,
     )
     return outputs, run, _named(run, gradients)
@@ -131,7 +131,7 @@ def _by_autograd(run_with, _):
 
     with torch.enable_grad():
         chosen, outputs, run = run_with(watch)
-        weights = [weights for _, weights in run.changed]
+        weights = [weights for _, weights, _ in run.changed]
         if weights and chosen.requires_grad:
             gradients = torch.autograd.grad(
                 chosen, weights, retain_graph=True, materialize_grads=True
@@ -149,18 +149,24 @@ def _by_addition(run_with, model):
     before = [v.value for v in variables]
     _, outputs, run = run_with(lambda weights: weights)
     after = [v.value for v in variables]
-    arrays = [beside(outputs, weights) for _, weights in run.changed]
+    arrays = [
+        None if place == 0 else beside(outputs, weights)
+        for _, weights, place in run.changed
+    ]
     zeros = [None if w is None else ops.zeros_like(w) for w in arrays]
+    places = [place for *_, place in run.changed]
 
     def chosen(zeros):
         put_back(before)  # dropout draws the same again
-        added = iter(zeros)
+        pairs = list(zip(places, zeros, strict=True))
+        added = iter([zero for place, zero in pairs if place is None])
+        at = {place: zero for place, zero in pairs if place}
 
         def add(weights):
             zero = next(added)
             return weights if zero is None else weights + zero
 
-        return run_with(add)[:2]
+        return run_with(add, at)[:2]
 
     def put_back(values):
         for variable, value in zip(variables, values, strict=True):
@@ -183,7 +189,7 @@ def _by_addition(run_with, model):
 def _named(run, gradients):
     return [
         (path, None if g is None else ops.convert_to_numpy(g))
-        for (path, _), g in zip(run.changed, gradients, strict=True)
+        for (path, *_), g in zip(run.changed, gradients, strict=True)
     ]
 
 

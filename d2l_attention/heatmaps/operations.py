@@ -1,6 +1,7 @@
 """What the operations of a layer, as they run, say of the axes of tensors."""
 
 import contextlib
+import math
 
 from d2l_attention.heatmaps.roles import (
     BATCH,
@@ -27,6 +28,7 @@ class Listener:
     def __init__(self, tracker):
         self.tracker = tracker
         self.is_heard = False  # whether operations are told now
+        self.added = None  # what is added to tensors, by their places
         self._known = {}
         self._is_paused = False
 
@@ -54,11 +56,17 @@ class Listener:
 
         One that was never seen depends on no input.
         """
-        key = self.key(tensor)
-        if key not in self._known:
-            self._known[key] = fresh(tuple(tensor.shape))
-            self._known[key].number = self.number(tensor)
-        return self._known[key]
+        if (known := self._known.get(self.key(tensor))) is None:
+            known = fresh(tuple(getattr(tensor, "shape", ())))
+            known.number = self.number(tensor)
+            self.put(tensor, known)
+        return known
+
+    def place_of(self, tensor):
+        """The number of the operation that gave it; None if none are counted.
+
+        On JAX, the same operation has the same number in another run.
+        """
 
     def put(self, tensor, traced):
         self._known[self.key(tensor)] = traced
@@ -115,24 +123,41 @@ class Listener:
             rule: Function without arguments, a `Traced` for each output.
             source: "constant" or "random", if it reads no numbers.
         """
+        inputs = [self.of(x) for x in inputs]
+        shapes = [tuple(x.shape) for x in outputs]
+        found = self.trace(name, inputs, shapes, rule, source)
+        for x, traced in zip(outputs, found, strict=True):
+            if traced.weights:
+                traced.weights = traced.weights.at(x, traced.axes)
+            self.put(x, traced)
+
+    def trace(self, name, inputs, shapes, rule, source=None):
+        """What is known of outputs of some shapes, by what is of inputs."""
         try:
-            traced = [self.of(x) for x in inputs]
-            if source or not any(x.data or x.weights for x in traced):
-                found = [fresh(tuple(x.shape)) for x in outputs]
-                is_random = not source and any(x.random for x in traced)
+            if source or not any(x.data or x.weights for x in inputs):
+                found = [fresh(shape) for shape in shapes]
+                is_random = not source and any(x.random for x in inputs)
                 for x in found:
                     x.random = source == "random" or is_random
             else:
                 found = rule()
         except Exception:  # a rule that does not fit this operation after all
             found = None
-        if found is None:
-            if any(word in name.lower() for word in _WEIGHING):
-                self.tracker.miss(name)
-            traced = [self.of(x) for x in inputs]
-            shapes = [tuple(x.shape) for x in outputs]
-            found = [self.tracker.unknown(traced, s, name) for s in shapes]
-        for x, traced in zip(outputs, found, strict=True):
-            if traced.weights:
-                traced.weights = traced.weights.at(x, traced.axes)
-            self.put(x, traced)
+        if found is not None:
+            return found
+        if any(word in name.lower() for word in _WEIGHING):
+            self.tracker.miss(name)
+        return [self.tracker.unknown(inputs, s, name) for s in shapes]
+
+    def written(self, cache, rows):
+        """A cache, of which a part is written anew."""
+        axes = []
+        for mine, new in zip(cache.axes, rows.axes, strict=True):
+            size = [math.prod(p.size for p in axis) for axis in (mine, new)]
+            if size[0] == size[1]:
+                options = [(cache.data, mine), (True, new)]
+                axes.append(self.tracker.common(options))
+            else:
+                kinds = [p.kind for p in [*mine, *new]]
+                axes.append(fresh((size[0],), max(kinds)).axes[0])
+        return Traced(axes, True)

@@ -122,6 +122,7 @@ class Traced:
         self.is_exp = False
         self.sum_of = None  # what it is the sum of, and over which axes
         self.number = None  # of a constant without axes
+        self.narrow = None  # what was repeated to it
 
     @property
     def shape(self):

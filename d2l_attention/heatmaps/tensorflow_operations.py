@@ -7,7 +7,6 @@ and layers are read by their softmax, as on other backends.
 
 import contextlib
 from functools import partial
-import math
 
 from d2l_attention.heatmaps.operations import Listener
 from d2l_attention.heatmaps.roles import Traced, fresh
@@ -65,7 +64,8 @@ class TensorFlowListener(Listener):
         return hasattr(x, "_id") and hasattr(x, "numpy")
 
     def number(self, x):
-        return None if len(x.shape) else float(x.numpy())
+        is_number = x.dtype.is_floating or x.dtype.is_integer
+        return float(x.numpy()) if is_number and not len(x.shape) else None
 
     def kind(self, x):
         if x.dtype.is_bool:
@@ -245,19 +245,7 @@ class TensorFlowListener(Listener):
         return Traced(ids.axes + rest.axes, ids.data)
 
     def _XlaDynamicUpdateSlice(self, name, x, inputs, attrs, outputs):
-        """A cache, of which a part is written anew."""
-        cache, rows = x[:2]
-        axes = []
-        for mine, new in zip(cache.axes, rows.axes, strict=True):
-            size = [_size(mine), _size(new)]
-            if size[0] == size[1]:
-                axes.append(
-                    self.tracker.common([(cache.data, mine), (True, new)])
-                )
-            else:
-                kinds = [p.kind for p in [*mine, *new]]
-                axes.append(fresh((size[0],), max(kinds)).axes[0])
-        return Traced(axes, True)
+        return self.written(*x[:2])
 
     def _in_place(self, name, x, inputs, attrs, outputs):
         if attrs.get("data_format", b"NHWC") not in (b"NHWC", b"NDHWC"):
@@ -267,10 +255,6 @@ class TensorFlowListener(Listener):
             return None
         first = self.tracker.keep(x[0], shape)
         return [first, *(fresh(tuple(y.shape)) for y in outputs[1:])]
-
-
-def _size(axis):
-    return math.prod(piece.size for piece in axis)
 
 
 _LETTERS = "ABCDEFGH"
