@@ -6,7 +6,7 @@ import inspect
 from typing import NamedTuple
 
 from d2l_attention._checks import as_array
-from d2l_attention.heatmaps.guesses import differs, is_close
+from d2l_attention.heatmaps.comparing import differs, is_close
 import keras
 from keras import ops, tree
 import numpy as np
@@ -46,7 +46,7 @@ def register_attention_adapter(layer_class, adapter=None):
 
 
 BY_SOFTMAX = "by softmax"  # its weights are what a softmax inside it gives
-BY_GUESS = "by guess"  # the same, if the softmax behaves so
+BY_NAME = "by name"  # the same, if its operations say so
 
 
 class NoWeights(NamedTuple):
@@ -94,10 +94,10 @@ def adapter_of(layer):
     if any(word in name for word in _WEIGHTLESS):
         return NoWeights()
     if "attention" in name and "attentionmask" not in name:
-        return BY_GUESS
+        return BY_NAME
     # Keras's name for the method; a block of keras-hub's has it, too.
     if inspect.ismethod(getattr(layer, "_compute_attention", None)):
-        return BY_GUESS
+        return BY_NAME
     return None
 
 

@@ -16,7 +16,7 @@ import zipfile
 from d2l_attention._atomic import write_whole
 from d2l_attention._checks import as_array
 from d2l_attention.heatmaps.adapters import (
-    BY_GUESS,
+    BY_NAME,
     BY_SOFTMAX,
     NoWeights,
     adapter_of,
@@ -25,7 +25,6 @@ from d2l_attention.heatmaps.adapters import (
     weights_by_identity,
 )
 from d2l_attention.heatmaps.generation import Links, join_steps
-from d2l_attention.heatmaps.guesses import masks, true_place, without_rows
 from d2l_attention.heatmaps.roles import (
     OTHER,
     Reader,
@@ -36,13 +35,11 @@ from d2l_attention.heatmaps.roles import (
 from d2l_attention.heatmaps.selection import fits, select_layers
 from d2l_attention.heatmaps.softmaxes import (
     as_rows,
-    lengths_of,
     listen,
-    looks_like_attention,
     may_be_attention,
     may_hold_attention,
-    readings,
-    runs_over_features,
+    softmaxes_of_functional,
+    to_heads,
 )
 import keras
 from keras import ops, tree
@@ -314,36 +311,14 @@ class _Frame(NamedTuple):
     softmaxes: list  # what softmaxes gave in it, but not in layers within
     num_records: int  # how many were made before it
     num_skips: int
-    lengths: set  # numbers of positions in calls within, up to now
-    lengths_before: list  # those before each of its softmaxes
     changed: list  # what its softmaxes gave, changed
-    unknown: list  # paths of its parts that may hold attention
 
 
-class _Guess(NamedTuple):
-    """A softmax whose axes are guessed."""
+class _Place(NamedTuple):
+    """Where an operation stands in a run."""
 
-    frame: _Frame
-    call: Any  # the layer's own
-    i: int  # which of its softmaxes
-    readings: list
-    maps: Any  # by the likeliest reading
-    number: int  # of the maps that its layer has had before
-
-    def kind(self):
-        """Layers of one class, settings and shapes are read alike."""
-        _, layer, inputs, softmaxes, *_ = self.frame
-        settings = {
-            name: value
-            for name, value in vars(layer).items()
-            if isinstance(value, (bool, int, float, str))
-            and not name.startswith(("name", "_name", "path", "_path"))
-        }
-        tensors = [*tree.flatten(inputs), softmaxes[self.i]]
-        shapes = [tuple(getattr(x, "shape", ())) for x in tensors]
-        pairs = zip(tensors[:-1], shapes, strict=False)
-        zeros = masks(_array(x) for x, shape in pairs if shape)
-        return type(layer), self.i, str(settings), str(shapes), zeros
+    frame: _Frame | None  # its owner
+    num_records: int  # how many were made before it
 
 
 class _Traces:
@@ -412,18 +387,35 @@ class Run:
             for path, layer in self._layers.items()
             if (adapter := adapter_of(layer)) is not None
         }
+        # Others that can hold attention in their own code, of no known kind.
+        softmaxes = [
+            part
+            for layer in self._layers.values()
+            for part in softmaxes_of_functional(layer)
+        ]
+        self._softmaxes = {  # layers that are a softmax, for their model
+            path for path, layer in self._layers.items() if layer in softmaxes
+        }
+        self._others = self._softmaxes | {
+            path
+            for path, layer in self._layers.items()
+            if path not in self._adapters and may_hold_attention(layer)
+        }
         self._wanted = layers
-        self._chosen = set(select_layers(self._adapters, layers))
+        candidates = [*self._adapters]
+        if layers is not None:
+            candidates += [p for p in self._layers if p in self._others]
+        self._chosen = set(select_layers(candidates, layers))
+        if layers is None:
+            self._chosen |= self._others
         self._model = model
         self.readers = {}  # path → how each of its softmaxes is read
         self._unread_steps = set()  # paths
-        self._not_told = {}  # path → what its operations did not tell
         self.after_softmax = {}  # name of a map → what happened to its weights
         self._words = []  # pairs of a map and what happened to it
         self._running = []
-        self._guesses = []
         self._called = set()  # paths
-        self._probe = None  # while a layer runs again: how weights change
+        self._runs_again = False  # a layer, to be read by identity
         self._num_heard = 0
         self._num_steps = 0  # of a model that writes token by token
         self._num_starts = 0
@@ -438,9 +430,11 @@ class Run:
         self._followed = {  # Keras's own layers say what their weights are
             path
             for path in self._chosen
-            if isinstance(self._adapters[path], str)
-            and may_hold_attention(self._layers[path])
+            if isinstance(self._adapters.get(path, BY_NAME), str)
+            and (path in self._others or may_hold_attention(self._layers[path]))
         }
+        # Numbers of softmaxes that the model gives, or that were named.
+        self._given = set()
         self._listener = self._listener_of_operations()
         if self._listener is not None:
             self._listener.added = added
@@ -452,7 +446,7 @@ class Run:
             return None
         module, name = _LISTENERS[backend]
         module = importlib.import_module(f"d2l_attention.heatmaps.{module}")
-        return getattr(module, name)(Tracker(self._owner_of_operation))
+        return getattr(module, name)(Tracker(self._place))
 
     @contextlib.contextmanager
     def watch(self):
@@ -485,7 +479,6 @@ class Run:
                 listen(self._hear, self._watch, self._formed, self._aside)
             )
             yield
-            self._settle()
         self._name_unseen()
 
     def maps(self, outputs, num_samples=None, is_generation=False):
@@ -554,32 +547,31 @@ class Run:
         def call(*args, **kwargs):
             if self._is_elsewhere():
                 return original(*args, **kwargs)
-            if self._probe is not None and isinstance(layer, _DROPPING):
+            if self._runs_again and isinstance(layer, _DROPPING):
                 return args[0] if args else kwargs["inputs"]
             self._called.add(path)
             self._num_model_calls += layer is self._model
             num_heard = self._num_heard
+            if path in self._followed:
+                args, kwargs = tree.map_structure(_as_tensor, (args, kwargs))
             made = len(self.records), len(self._skips)
-            frame = _Frame(
-                path, layer, (args, kwargs), [], *made, set(), [], [], []
-            )
+            frame = _Frame(path, layer, (args, kwargs), [], *made, [])
             self._running.append(frame)
             with self._following(frame):
                 try:
                     output = original(*args, **kwargs)
                 finally:
                     self._running.pop()
-                if self._probe is None:
+                if not self._runs_again:
                     with self._aside():
                         self._leave(frame, original, output)
-            if self._probe is None:
-                if self._running:
-                    self._running[-1].lengths.update(lengths_of(frame.inputs))
             if isinstance(layer, keras.layers.Softmax):
-                if self._num_heard > num_heard:
+                if self._num_heard > num_heard and path not in self._others:
                     self._replace_heard(layer, output)
             elif isinstance(layer, keras.layers.RNN):
                 self._join_recurrent_steps(frame, output)
+                if self._listener is not None and self._listener.is_heard:
+                    self._listener.put_recurrent(frame.inputs, output)
             elif looped := self._looped(frame, output):
                 self._ask(frame, original, looped)
             return output
@@ -590,7 +582,7 @@ class Run:
     def _following(self, frame):
         """Hear the operations of a layer whose weights they tell."""
         listener = self._listener
-        if listener is None or self._probe is not None:
+        if listener is None or self._runs_again:
             yield
         elif listener.is_heard:  # within another
             if may_hold_attention(frame.layer):
@@ -624,15 +616,20 @@ class Run:
             contextlib.nullcontext() if listener is None else listener.paused()
         )
 
-    def _owner_of_operation(self):
-        """The innermost call of a layer whose attention it may be.
+    def _owner(self):
+        """The call of a layer whose attention an operation may be, or None.
 
-        What its parts compute, of an unknown kind or Keras's, belongs to it.
+        That is the innermost of a known kind, to which belongs what its parts
+        compute; or else of a layer that is not Keras's.
         """
-        for frame in reversed(self._running):
-            if frame.path in self._adapters:
-                return frame
-        return None
+        running = self._running[::-1]
+        known = [frame for frame in running if frame.path in self._adapters]
+        layers = [f for f in known if not isinstance(f.layer, keras.Model)]
+        others = [f for f in running if f in known or f.path in self._others]
+        return next(iter(layers or others), None)
+
+    def _place(self):
+        return _Place(self._owner(), len(self.records))
 
     def _watched_step(self, path, original):
         """A step of a layer on a cache, which may show no weights."""
@@ -695,14 +692,13 @@ class Run:
 
     def _hear(self, weights):
         """A softmax: whose is it, and shall it be changed?"""
-        frame = self._owner_of_softmax()
+        frame = self._owner()
         if frame is None or self._is_elsewhere():
             return
         self._num_heard += 1
         frame.softmaxes.append(weights)
-        if self._probe is not None:
-            return self._probe(frame, weights)
-        frame.lengths_before.append(set(frame.lengths))
+        if self._runs_again:
+            return
         if self._change and frame.path in self._chosen:
             if not self._is_followed(frame):
                 return self._changed(frame.path, weights)
@@ -713,7 +709,7 @@ class Run:
 
     def _watch(self, weights):
         """Change what a softmax gave, in a layer whose operations are heard."""
-        frame = self._owner_of_softmax()
+        frame = self._owner()
         if not self._change or frame is None or not self._is_followed(frame):
             return weights
         if self._listener.place_of(weights) is not None:
@@ -724,44 +720,18 @@ class Run:
         """A `Softmax` layer sets masked weights to 0 after its softmax."""
         (axis,) = tree.flatten(layer.axis)  # Keras may write (3,) for 3
         weights = as_rows(weights, axis)
-        self._owner_of_softmax().softmaxes[-1] = weights
-
-    def _owner_of_softmax(self):
-        """The innermost call whose own code a softmax stands in, or None.
-
-        A softmax in a `Lambda` within attention belongs to the attention.
-        """
-        frames = [
-            frame
-            for frame in reversed(self._running)
-            if not isinstance(frame.layer, _SOFTMAX_LAYERS)
-        ]
-        if not frames:
-            return None
-        innermost, *others = frames
-        if isinstance(innermost.layer, keras.layers.Lambda) and others:
-            if others[0].path in self._adapters:
-                return others[0]
-        return innermost
+        self._owner().softmaxes[-1] = weights
 
     def _leave(self, frame, call, output):
         """A call returns: what were its softmaxes?"""
         path, layer, inputs, softmaxes = frame[:4]
-        adapter = self._adapters.get(path)
-        if adapter is None:
-            if self._wanted is None and may_hold_attention(layer):
-                if any(
-                    may_be_attention(w, inputs, lengths)
-                    and not _is_given(w, output)
-                    for w, lengths in zip(
-                        softmaxes, frame.lengths_before, strict=True
-                    )
-                ):
-                    self._name_unknown(path)
+        if path not in self._chosen:
             return
+        self._note_given(output)
+        adapter = self._adapters.get(path)
         within = [name for name, _ in self.records[frame.num_records :]]
         named = [name for name, _ in self._skips[frame.num_skips :]]
-        if path not in self._chosen or path in within + named:
+        if path in within + named:
             return
         if isinstance(adapter, NoWeights):
             if self._change and adapter.by_identity:
@@ -769,46 +739,41 @@ class Run:
             if self._wanted is None or not adapter.by_identity:
                 return self._skip(path, adapter.reason)
             return self._read_by_identity(frame, call, output)
-        # The softmax of a model, or beside attention, may be a classifier's.
         if self._read_roles(frame, output):
             return
-        for name in frame.unknown:
-            self._skip(name, _REASONS["unknown"])
-        self.changed += frame.changed
-        strict = isinstance(layer, keras.Model) or within
-        is_guess = adapter == BY_GUESS
-        found = [
-            i
-            for i, weights in enumerate(softmaxes)
-            if looks_like_attention(weights, inputs)
-            or not (strict or runs_over_features(weights, inputs, is_guess))
-        ]
-        reasons = [self._read(frame, call, output, i) for i in found]
-        if reasons.count(None) == 1:
-            self._note_call(frame, output)
-        if reasons and None not in reasons:
-            self._skip(path, reasons[0])
-        elif None in reasons:
-            for i, reason in zip(found, reasons, strict=True):
-                if reason is not None:
-                    self._skip(f"{path}, softmax {i + 1}", reason)
-        if found or self._skips[frame.num_skips :]:
+        if adapter is None:
+            softmaxes = [w for w in softmaxes if not _is_given(w, output)]
+            if any(may_be_attention(w, inputs) for w in softmaxes):
+                self._skip(path, _REASONS["graph"])
             return
-        if any(may_be_attention(w, inputs) for w in softmaxes):
-            self._skip(path, _REASONS["unknown"])
-        elif not within:
-            reason = _REASONS["features" if softmaxes else "fused"]
-            if why := self._not_told.get(path):
-                reason = f"{_REASONS['open']}: {why}"
-            self._skip(path, reason)
+        if adapter == BY_NAME:
+            if softmaxes or not within:
+                self._skip(path, _REASONS["graph" if softmaxes else "fused"])
+            return
+        self.changed += frame.changed
+        readable = [w for w in softmaxes if self._has_usual_axes(w, inputs)]
+        for weights in readable:
+            self._record(path, to_heads(weights))
+        if len(readable) == 1:
+            self._note_call(frame, output)
+        if not readable and not within:
+            self._skip(path, _REASONS["axes" if softmaxes else "fused"])
 
-    def _name_unknown(self, path):
-        """Name a layer of an unknown kind, unless it is a part of one read."""
-        frame = self._owner_of_operation()
-        if frame is not None and self._is_followed(frame):
-            frame.unknown.append(path)
-        else:
-            self._skip(path, _REASONS["unknown"])
+    def _has_usual_axes(self, weights, inputs):
+        """Whether the first axis of a softmax is the batch, as far as seen."""
+        shapes = [getattr(x, "shape", ()) for x in tree.flatten(inputs)]
+        batches = {shape[0] for shape in shapes if len(shape) > 1}
+        return weights.shape[0] in (None, *batches) or None in batches
+
+    def _note_given(self, output):
+        """Softmaxes that the outermost layer gives, as a classifier does."""
+        listener = self._listener
+        if listener is None or not listener.is_heard:
+            return
+        if not any(frame.path in self._followed for frame in self._running):
+            for traced in listener.traced(output):
+                if traced.weights:
+                    self._given |= traced.weights.softmaxes
 
     def _read_by_identity(self, frame, call, output):
         args, kwargs = frame.inputs
@@ -817,132 +782,137 @@ class Run:
         run_again = functools.partial(call, *args, **kwargs)
         traces = _Traces(self._layers.values(), [frame.layer])
         self._running.append(frame)  # which hears what its layers within say
-        self._probe = lambda of, weights: None
+        self._runs_again = True
         try:
             weights = weights_by_identity(
                 frame.layer, run_again, traces.remove, output
             )
         finally:
-            self._probe = None
+            self._runs_again = False
             self._running.pop()
         self._record(frame.path, weights)
         self._note_call(frame, output)
 
-    def _read(self, frame, call, output, i):
-        """Record a softmax as a map; or return why not."""
-        weights = frame.softmaxes[i]
-        found = readings(frame.layer, weights, frame.inputs)
-        if not found:
-            return _REASONS["axes"]
-        is_guess = self._adapters[frame.path] == BY_GUESS
-        if is_guess and _array(weights) is None:
-            # In a graph nothing can be compared.
-            if len(found) > 1:
-                return _REASONS["graph"]
-            is_guess = False
-        if is_guess and _is_given(weights, output, alone=True):
-            return _REASONS["guess"]
-        maps = found[0].read(weights)
-        self._record(frame.path, maps)
-        readers = self.readers.setdefault(frame.path, [])
-        readers.append(found[0])
-        if is_guess:
-            number = len(readers) - 1
-            self._guesses.append(_Guess(frame, call, i, found, maps, number))
-        return None
-
     def _read_roles(self, frame, output):
         """Record what the operations of a layer tell of its softmaxes.
 
-        What comes back is False if they do not tell all of them.
+        What comes back is False if they tell nothing.
         """
         listener = self._listener
         if not self._is_followed(frame):
             return False
         tracker, outputs = listener.tracker, listener.traced(output)
-        own = [n for n, owner in enumerate(tracker.owners) if owner is frame]
-        is_registered = self._adapters[frame.path] == BY_SOFTMAX
-        readers = [
-            (use, reader_of(use, outputs, tracker, is_registered))
-            for owner, use in tracker.uses
-            if owner is frame
-        ]
-        read = {}  # version of weights → use, reader
-        is_open = any(r is None for _, r in readers)
-        is_open |= len(own) < len(frame.softmaxes)  # one is heard elsewhere
-        for use, reader in readers:
+        adapter = self._adapters.get(frame.path)
+        own = [n for n, at in enumerate(tracker.places) if at.frame is frame]
+        uses = [use for use in tracker.uses if use.place.frame is frame]
+        unseen = [name for at, name in tracker.unseen if at.frame is frame]
+        for name in dict.fromkeys(unseen):
+            self._skip(f"{frame.path}, {name}", _REASONS["unseen operation"])
+        if len(own) < len(frame.softmaxes) or not (own or uses):
+            return False
+        read, whys, reasons = {}, {}, {}
+        for use in uses:
+            reader = reader_of(use, outputs, tracker, adapter == BY_SOFTMAX)
             if isinstance(reader, Reader):
                 # For values in several parts, the same weights are used again.
                 same = read.setdefault(use.weights.version, (use, reader))
-                is_open |= not same[1].is_like(reader)
+                reader = reader if same[1].is_like(reader) else None
+            for n in use.weights.softmaxes:
+                if reader is None:
+                    whys[n] = use.reason or "what its axes are"
+                elif isinstance(reader, str):
+                    reasons[n] = reader
         done = [n for use, _ in read.values() for n in use.weights.softmaxes]
-        parts = [
-            n
-            for u, _ in read.values()
-            if u.weights.is_part
-            for n in u.weights.softmaxes
-        ]
-        is_open |= any(done.count(n) > 1 for n in parts)
-        others = [n for n in own if n not in done]
-        is_open |= any(n in tracker.lost for n in others)
-        is_open |= bool(tracker.altered & {*own})
-        if is_open:
-            whys = [u.reason for u, r in readers if r is None and u.reason]
-            whys += [tracker.lost[n] for n in own if n in tracker.lost]
-            self._not_told[frame.path] = whys[0] if whys else "parts of it"
-        unseen = [name for owner, name in tracker.unseen if owner is frame]
-        if is_open or not (own or read):
-            return False
-        for name in dict.fromkeys(unseen):
-            self._skip(f"{frame.path}, {name}", _REASONS["unseen operation"])
-        num_maps = self._record_read(frame.path, list(read.values()))
-        if num_maps == 1:
-            self._note_call(frame, output)
-        reasons = {
-            n: reason
-            for use, reason in readers
-            for n in use.weights.softmaxes
-            if n in others
+        for use, _ in read.values():
+            for n in use.weights.softmaxes:
+                if use.weights.is_part and done.count(n) > 1:
+                    whys[n] = "several parts of it are used"
+        whys |= {n: tracker.lost[n] for n in own if n in tracker.lost}
+        whys = {n: why for n, why in whys.items() if n not in done} | {
+            n: why for n, why in whys.items() if n not in tracker.lost
         }
-        self._name_others(frame, own, others, reasons)
+        whys |= dict.fromkeys(tracker.altered & {*own}, "it is written into")
+        if whys and adapter == BY_SOFTMAX:
+            return False
+        read = [
+            (use, reader)
+            for use, reader in read.values()
+            if not whys.keys() & use.weights.softmaxes
+        ]
+        if self._record_read(frame, read) == 1:
+            self._note_call(frame, output)
+        done = {n for use, _ in read for n in use.weights.softmaxes}
+        for n, why in whys.items():
+            reasons[n] = f"{_REASONS['open']}: {why}"
+        if adapter is not None:
+            reasons = dict.fromkeys(own, _REASONS["no values"]) | reasons
+        self._name_others(frame, own, done, reasons)
         return True
 
-    def _record_read(self, path, read):
+    def _record_read(self, frame, read):
         """Record weights, each with its reader; chunks of queries as one."""
         maps = [reader.read(use.shown()[0]) for use, reader in read]
-        readers = self.readers.setdefault(path, [])
         joined = join_chunks([reader for _, reader in read])
-        for places in joined:
+        for number, places in enumerate(joined):
             whole = [maps[i] for i in places]
             whole = ops.concatenate(whole, 2) if whole[1:] else whole[0]
-            self._record(path, whole)
-            changes = read[places[0]][0].weights.changes
-            if changes:
+            use = read[places[0]][0]
+            path = self._path_of(frame, min(use.weights.softmaxes))
+            self._record(path, whole, at=use.place.num_records + number)
+            if changes := use.weights.changes:
                 self._words.append((whole, ", ".join(dict.fromkeys(changes))))
             for i in places:
                 use, reader = read[i]
-                readers.append(reader)
+                self.readers.setdefault(path, []).append(reader)
                 if self._change:
                     weights = use.shown()[0]
                     place = self._listener.place_of(weights)
                     self.changed.append((path, weights, place))
         return len(joined)
 
-    def _name_others(self, frame, own, others, reasons):
+    def _path_of(self, frame, number):
+        """A model of layers has its maps under the names of the softmaxes."""
+        owner = self._listener.tracker.places[number].frame
+        is_softmax = owner is not None and owner.path in self._softmaxes
+        return owner.path if is_softmax else frame.path
+
+    def _name_others(self, frame, own, done, reasons):
         """Name softmaxes of a layer that are no maps, but run over keys."""
-        is_read = len(others) < len(own)
+        is_known = frame.path in self._adapters
         within = frame.num_records < len(self.records)
-        for n in others:
-            reason = reasons.get(n, _REASONS["no values"])
+        for n, reason in reasons.items():
+            if n in done:
+                continue
             if self._listener.tracker.kinds[n] == OTHER:
                 reason = _REASONS["features"]
-                if within:
+                if within or not is_known:
                     continue  # a router, a classifier
-            number = f", softmax {own.index(n) + 1}" if is_read else ""
-            self._skip(frame.path + number, reason)
+            number = own.index(n) + 1 if n in own else "of a part"
+            number = f", softmax {number}" if done else ""
+            self._skip(self._path_of(frame, n) + number, reason)
+            self._given.add(n)
+
+    def _name_unused(self):
+        """Name softmaxes over keys, of layers of no known kind, without use."""
+        tracker = self._listener.tracker
+        done = {n for use in tracker.uses for n in use.weights.softmaxes}
+        owners = [place.frame for place in tracker.places]
+        for n, owner in enumerate(owners):
+            if owner is None or owner.path not in self._chosen & self._others:
+                continue
+            if n in done | self._given or tracker.kinds[n] == OTHER:
+                continue
+            own = [i for i, other in enumerate(owners) if other is owner]
+            number = f", softmax {own.index(n) + 1}" if own[1:] else ""
+            why = _REASONS["no values"]
+            if n in tracker.lost:
+                why = f"{_REASONS['open']}: {tracker.lost[n]}"
+            self._skip(owner.path + number, why)
 
     def _name_unseen(self):
         """Name layers that a compiled function, or a step, may have run."""
+        if self._listener is not None:
+            self._name_unused()
         for path in sorted(self._unread_steps):
             self.records = [r for r in self.records if r[0] != path]
             self._skip(path, _REASONS["step"])
@@ -958,94 +928,6 @@ class Run:
                 is_seen = path in self._called or path not in self._chosen
                 if not is_seen and not isinstance(adapter, NoWeights):
                     self._skip(path, _REASONS["unseen"])
-
-    def _settle(self):
-        """Test each guess after the model has run, and leave no trace."""
-        if not self._guesses:
-            return
-        to_run = [guess.frame.layer for guess in self._guesses]
-        traces = _Traces(self._layers.values(), to_run)
-        try:
-            truths = {}  # of a kind that is read, or of a layer → the reading
-            for guess in self._guesses:
-                kind = guess.kind()
-                own = (guess.frame.path, kind)
-                if kind not in truths and own not in truths:
-                    truth = self._truth(guess)
-                    truths[own if truth is None else kind] = truth
-                self._correct(guess, *truths.get(kind) or (None, None))
-        finally:
-            traces.remove()
-        read = {path for path, _ in self.records}
-        calls = {}  # number of a call's frame → its path, and what was read
-        for guess in self._guesses:
-            path = guess.frame.path
-            _, some = calls.get(id(guess.frame), (path, False))
-            some = some or self.readers[path][guess.number] is not None
-            calls[id(guess.frame)] = path, some
-        for guess in self._guesses:
-            path, some = calls[id(guess.frame)]
-            if some and self.readers[path][guess.number] is None:
-                number = f"{path}, softmax {guess.i + 1}"
-                self._skip(number, self._guess_failed(path))
-        for path in dict.fromkeys(
-            path for path, some in calls.values() if not some
-        ):
-            which = f"{path}, some of its calls" if path in read else path
-            self._skip(which, self._guess_failed(path))
-
-    def _guess_failed(self, path):
-        why, reason = self._not_told.get(path), _REASONS["guess"]
-        return f"{reason} (not told: {why})" if why else reason
-
-    def _truth(self, guess):
-        """The place of the true reading and its idle rows, or None."""
-        again = functools.partial(self._again, guess)
-        try:
-            return true_place(guess.readings, guess.frame.inputs, again)
-        except Exception:  # the layer's own: it does not run twice
-            return None
-
-    def _correct(self, guess, place, idle):
-        """Put the true reading in the place of the likeliest."""
-        if place == 0 and idle is None:
-            return
-        path = guess.frame.path
-        reading = None if place is None else guess.readings[place]
-        if idle is not None:
-            reading = without_rows(reading, idle)
-        self.readers[path][guess.number] = reading
-        for k, (_, weights) in enumerate(self.records):
-            if weights is guess.maps:
-                del self.records[k]
-                if reading is not None:
-                    maps = reading.read(guess.frame.softmaxes[guess.i])
-                    self.records.insert(k, (path, maps))
-                return
-        # Its rows were joined with those of other calls.
-        self.records = [r for r in self.records if r[0] != path]
-
-    def _again(self, guess, inputs, change=None):
-        """Run a layer once more, unseen; the softmax, and the output."""
-        frame = guess.frame._replace(inputs=inputs, softmaxes=[])
-
-        def probe(of, weights):
-            if change and of is frame and len(of.softmaxes) == guess.i + 1:
-                return change(weights)
-
-        made = len(self.records), len(self._skips)
-        self._running.append(frame)
-        self._probe = probe
-        try:
-            args, kwargs = inputs
-            output = guess.call(*args, **kwargs)
-        finally:
-            self._probe = None
-            self._running.pop()
-            del self.records[made[0] :], self._skips[made[1] :]
-        if len(frame.softmaxes) != len(guess.frame.softmaxes):
-            raise ValueError("it has not the same softmaxes when it runs again")
-        return frame.softmaxes[guess.i], output
 
     def _join_recurrent_steps(self, frame, output):
         """The steps of a recurrent layer as rows of one map."""
@@ -1125,10 +1007,11 @@ class Run:
         self.changed.append((path, weights, None))
         return weights
 
-    def _record(self, path, weights, keys=None):
+    def _record(self, path, weights, keys=None, at=None):
         """Note weights; a sentence in their place says why there are none.
 
-        `keys` `(B, S, …)` tell whether a call goes on with one before.
+        `keys` `(B, S, …)` tell whether a call goes on with one before, and
+        `at` the place among the records, if they are not the last.
         """
         if self._is_elsewhere():
             return
@@ -1136,8 +1019,9 @@ class Run:
             return self._skip(path, weights)
         if len(weights.shape) == 3:
             weights = ops.expand_dims(weights, 1)  # one head
-        self.records.append((path, weights))
-        if keys is not None and self._probe is None:
+        place = len(self.records) if at is None else at
+        self.records.insert(place, (path, weights))
+        if keys is not None and not self._runs_again:
             arrays = _array(weights), _array(keys)
             if arrays[0] is not None and arrays[1] is not None:
                 self._links.setdefault(path, Links()).note(*arrays)
@@ -1208,11 +1092,10 @@ _REASONS = {
     "open": "what becomes of its softmax could not be followed",
     "no values": "its softmax meets no values in it, in a sum over keys",
     "features": "its softmax does not run over positions of its inputs",
-    "axes": "the axes of its softmax are not those of a map, `(B, H, T, S)`: "
-    "it runs over blocks of positions, or over no positions at all",
-    "guess": "what its softmax gives does not behave as attention to positions "
-    "of its inputs when it is run again; `register_attention_adapter` reads it",
-    "graph": "its softmax must be guessed, which only an eager call can check",
+    "axes": "the first axis of its softmax is not the batch, and what its axes "
+    "are could not be followed",
+    "graph": "only in an eager call are its operations heard, which say what "
+    "its softmax runs over",
     "gradients": "it forms no weights, so there are no gradients by them",
     "identity": "it forms no weights, and only an eager call can be run again "
     "with identity values",
@@ -1227,8 +1110,6 @@ _REASONS = {
     "finished text instead",
     "training": "it ran inside a loop, and asking its model once more would "
     "drop other units",
-    "unknown": "its softmax looks like attention, but it is of no known kind; "
-    "`register_attention_adapter` adds kinds",
 }
 
 
@@ -1281,6 +1162,12 @@ def beside(outputs, weights):
     output = tensors[0]
     same = getattr(weights, "graph", None) is getattr(output, "graph", None)
     return weights if same else None
+
+
+def _as_tensor(x):
+    """What Keras makes of an array in the inputs of a functional model."""
+    is_array = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
+    return ops.convert_to_tensor(x) if is_array else x
 
 
 def _array(tensor):

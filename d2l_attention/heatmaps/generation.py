@@ -13,7 +13,7 @@ as they are: those of beams, of other texts, of a memory that moves on.
 from collections import deque
 from typing import NamedTuple
 
-from d2l_attention.heatmaps.guesses import differs, is_close
+from d2l_attention.heatmaps.comparing import differs, is_close
 import numpy as np
 
 _MOST_CALLS = 12  # of one layer in a step

@@ -1,7 +1,7 @@
 """How much a chosen output depends on each weight of attention."""
 
 from d2l_attention.heatmaps.capture import AttentionMaps, Run, beside, build
-from d2l_attention.heatmaps.guesses import Reading, differs, float_arrays
+from d2l_attention.heatmaps.comparing import differs, float_arrays
 from d2l_attention.heatmaps.softmaxes import to_heads
 from d2l_attention.heatmaps.statistics import self_attention
 import keras
@@ -81,9 +81,10 @@ def get_attention_gradients(model, *args, chosen_output, layers=None, **kwargs):
             skipped[path] = "it has not one gradient for each map"
             continue
         # Softmaxes are changed as they are heard; others, as they are recorded.
-        readers = run.readers.get(path) or [Reading(to_heads)] * len(names)
+        readers = run.readers.get(path) or [None] * len(names)
         for name, gradient, reader in zip(names, of_path, readers, strict=True):
-            gradient = ops.convert_to_numpy(reader.read(gradient))
+            read = to_heads if reader is None else reader.read
+            gradient = ops.convert_to_numpy(read(gradient))
             gradients[name] = np.reshape(gradient, maps[name].shape)
     if not gradients:
         raise ValueError(

@@ -6,7 +6,6 @@ It has no public name, seen on JAX 0.10; where it is gone, nothing is heard.
 
 import contextlib
 from functools import partial
-import math
 import string
 import weakref
 
@@ -85,12 +84,13 @@ class JaxListener(Listener):
         if not self.is_tensor(tensor):
             return
 
-        def forget(_, key=id(tensor)):
-            self._known.pop(key, None)
-            self._alive.pop(key, None)
-            self._places.pop(key, None)
+        key = id(tensor)
 
-        self._alive[id(tensor)] = weakref.ref(tensor, forget)
+        def forget(_):
+            for told in (self._known, self._alive, self._places):
+                told.pop(key, None)
+
+        self._alive[key] = weakref.ref(tensor, forget)
         super().put(tensor, traced)
 
     def place_of(self, tensor):
@@ -242,8 +242,9 @@ class JaxListener(Listener):
 
     def _broadcast_in_dim(self, name, x, params, shapes, values):
         """What is repeated is, in arithmetic, as narrow as it was."""
-        places, shape = list(params["broadcast_dimensions"]), [1] * len(
-            shapes[0]
+        places, shape = (
+            list(params["broadcast_dimensions"]),
+            [1] * len(shapes[0]),
         )
         for place, size in zip(places, x[0].shape, strict=True):
             shape[place] = size

@@ -83,6 +83,8 @@ class Listener:
             for x in tree.flatten(inputs)
             if self.is_tensor(x) and len(x.shape) and self.kind(x) != "bool"
         ]
+        if self.is_heard:  # what was not an input of the model is none here
+            tensors = [x for x in tensors if self.of(x).data]
         floats = [x for x in tensors if self.kind(x) == "float"]
         deepest = max((len(x.shape) for x in floats), default=0)
         batch = next((x.shape[0] for x in floats if len(x.shape) == deepest), 0)
@@ -110,9 +112,27 @@ class Listener:
             return known
         axes = list(known.axes)
         for i, kind in enumerate(kinds[:2]):
-            if not any(p.kind >= min(kind, EITHER) for p in axes[i]):
+            kinds_before = {p.kind for p in axes[i]}
+            is_sure = max(kinds_before, default=UNKNOWN) >= min(kind, EITHER)
+            if not is_sure or UNKNOWN in kinds_before:
                 axes[i] = new.axes[i]
         return Traced(axes, True)
+
+    def put_recurrent(self, inputs, output):
+        """A recurrent layer has the positions of its sequence, whatever it ran.
+
+        That may be a loop of the backend, or steps that are stacked.
+        """
+        tensors = filter(self.is_tensor, tree.flatten(inputs))
+        sequence = next((x for x in tensors if len(x.shape) > 2), None)
+        if sequence is None or not self.of(sequence).data:
+            return
+        axes = self.of(sequence).axes
+        for x in filter(self.is_tensor, tree.flatten(output)):
+            is_same = len(x.shape) > 2 and x.shape[1] == sequence.shape[1]
+            kept = axes[: 2 if is_same else 1]
+            new = fresh(tuple(x.shape[len(kept) :])).axes
+            self.put(x, Traced([*kept, *new], data=True))
 
     def note(self, name, inputs, outputs, rule, source=None):
         """An operation: `rule` says what comes of it, or None.

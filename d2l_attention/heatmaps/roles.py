@@ -132,6 +132,7 @@ class Traced:
 class Use(NamedTuple):
     """Weights that meet values, in a sum over keys."""
 
+    place: Any
     weights: Weights
     axes: list
     keys: list  # pieces that are summed over
@@ -190,19 +191,19 @@ def _is_batch(options):
 class Tracker:
     """Follows the axes of tensors through operations, and notes what it finds.
 
-    `owners` are those of the softmaxes, by their numbers, and `kinds` says what
-    each ran over. `uses` are pairs of an owner and a sum over keys, and `lost`
-    says why a softmax could not be followed.
+    `places` are those of the softmaxes, by their numbers, and `kinds` says what
+    each ran over. `uses` are the sums over keys, and `lost` says why a softmax
+    could not be followed.
     """
 
-    def __init__(self, owner):
-        self._owner = owner  # function, whose operation it is
-        self.owners = []
+    def __init__(self, place):
+        self._place = place  # function: where in a run an operation stands
+        self.places = []
         self.kinds = []
         self.uses = []
         self.lost = {}
         self.altered = set()  # numbers of those that were written into
-        self.unseen = []  # (owner, operation) that may weigh values by itself
+        self.unseen = []  # (place, operation) that may weigh values by itself
         self.consumed = set()  # pieces summed over in a product of inputs
         self.projected = set()  # the same, in a product with parameters
 
@@ -347,7 +348,7 @@ class Tracker:
 
     def miss(self, name):
         """An operation may weigh values by itself."""
-        self.unseen.append((self._owner(), name))
+        self.unseen.append((self._place(), name))
 
     def _lose(self, weights, why):
         for number in weights.softmaxes:
@@ -453,7 +454,7 @@ class Tracker:
         return weights.changed(word)
 
     def softmax(self, x, axis):
-        number = len(self.owners)
+        number = len(self.places)
         axis %= len(x.axes)
         axes = [
             [
@@ -462,7 +463,7 @@ class Tracker:
             ]
             for i, pieces in enumerate(x.axes)
         ]
-        self.owners.append(self._owner())
+        self.places.append(self._place())
         self.kinds.append(max((p.kind for p in x.axes[axis]), default=OTHER))
         return Traced(
             axes, x.data, Weights(frozenset([number]), version=object())
@@ -497,7 +498,8 @@ class Tracker:
         for values, before in reversed(x.weights.times):
             pad = len(x.axes) - len(values.axes)
             own = len(x.axes) - len(before.axes)
-            axes = [[]] * own + before.axes
+            mine = [[p for p in a if not p.is_repeat()] for a in before.axes]
+            axes = [[]] * own + mine
             have = [[]] * pad + values.axes
             kept = [i for i in range(len(axes)) if i not in over]
             if any(have[i] and not axes[i] for i in kept):
@@ -605,8 +607,9 @@ class Tracker:
         is_whole = over_keys or not keys or _NORM in weights.changes
         if reason is None and not is_whole:
             reason = _OVER_QUERIES
-        use = Use(weights, axes, keys, others, shared, reason)
-        self.uses.append((self._owner(), use))
+        place = self._place()
+        use = Use(place, weights, axes, keys, others, shared, reason)
+        self.uses.append(use)
 
 
 _NO_POSITIONS = "its softmax does not run over positions of its inputs"

@@ -89,7 +89,7 @@ class TensorFlowListener(Listener):
         """What TensorFlow calls after each operation."""
         if self._is_paused or graph is not None or not outputs:
             return
-        name = name.decode() if isinstance(name, bytes) else name
+        name = _text(name)
         attrs = dict(zip(attrs[::2], attrs[1::2], strict=True)) if attrs else {}
         outputs = [x for x in outputs if self.is_tensor(x)]
         tensors = [x for x in inputs if self.is_tensor(x)]
@@ -138,10 +138,7 @@ class TensorFlowListener(Listener):
         return self.tracker.contract(x, [of_a, of_b], letters + "ik")
 
     def _Einsum(self, name, x, inputs, attrs, outputs):
-        equation = attrs["equation"]
-        equation = (
-            equation.decode() if isinstance(equation, bytes) else equation
-        )
+        equation = _text(attrs["equation"])
         left, kept = equation.replace(" ", "").split("->")
         letters = left.split(",")
         if "..." in equation:
@@ -248,7 +245,7 @@ class TensorFlowListener(Listener):
         return self.written(*x[:2])
 
     def _in_place(self, name, x, inputs, attrs, outputs):
-        if attrs.get("data_format", b"NHWC") not in (b"NHWC", b"NDHWC"):
+        if _text(attrs.get("data_format", "NHWC")) not in ("NHWC", "NDHWC"):
             return None
         shape = tuple(outputs[0].shape)
         if len(x[0].axes) != len(shape):
@@ -266,6 +263,10 @@ _RULES = {
     **dict.fromkeys(IN_PLACE, "in_place"),
     **dict.fromkeys(("GatherV2", "Gather"), "take"),
 }
+
+
+def _text(name):
+    return name.decode() if isinstance(name, bytes) else name
 
 
 def _number(tensor):

@@ -544,14 +544,12 @@ def keys_of_their_own_for_each_query():
 
 @case(heard=True)
 def axes_of_which_an_operation_tells_nothing():
-    """Which are then guessed, and tried."""
-
     def call(x):
         real, imaginary = ops.fft((x, ops.zeros_like(x)))
         x = real / 8 + imaginary / 8
-        return ops.matmul(tell(ops.softmax(scores(x))), x)
+        return ops.matmul(ops.softmax(scores(x)), x)
 
-    return of_function(call, draw(B, T, D))
+    return of_function(call, draw(B, T, D), named="could not be followed")
 
 
 # What a reader of the operations once took for something else
@@ -662,7 +660,7 @@ def a_picture_whose_channels_come_first():
         z = ops.einsum("bdt,bds->bts", x, x)
         return ops.einsum("bts,bds->bdt", ops.softmax(z / 8), x)
 
-    return of_function(call, draw(B, 8, 4, 5), named="the axes of")
+    return of_function(call, draw(B, 8, 4, 5), named="could not be followed")
 
 
 @case(heard=True)
