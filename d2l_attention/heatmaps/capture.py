@@ -27,6 +27,7 @@ from d2l_attention.heatmaps.adapters import (
 from d2l_attention.heatmaps.generation import Links, join_steps
 from d2l_attention.heatmaps.roles import (
     OTHER,
+    UNKNOWN,
     Reader,
     Tracker,
     join_chunks,
@@ -38,6 +39,7 @@ from d2l_attention.heatmaps.softmaxes import (
     listen,
     may_be_attention,
     may_hold_attention,
+    package_of,
     softmaxes_of_functional,
     to_heads,
 )
@@ -139,19 +141,16 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
     inside a `tf.function`, with and without XLA; there the maps hold tensors,
     which the function may return.
 
-    The known attention layers are the layers of this package; the attention
-    layers of `keras.layers`, with their subclasses; and layers with
-    "attention" in the name of their class, as keras-hub's. What the axes of
-    such a layer's softmax are is read from its operations, from its inputs to
-    the sum over keys, on TensorFlow and torch; the map is what it weighs its
-    values with, and `after_softmax` says what that is if it is no plain
-    softmax. On JAX, and where an operation has no rule, the axes are guessed:
-    the layer is run again, unseen, on changed inputs, and its map is shown if
-    it follows them; a row that changes nothing in the output is 0. (A traced
-    function cannot compare: there, what needs no guess is shown.)
-    `register_attention_adapter` adds other layers, and is believed. A model
-    whose attention runs inside a loop of its own is called once more with
-    `return_attention_scores`, if it has that.
+    A map is what a layer weighs its values with. The layers of this package
+    and of `keras.layers`, with their subclasses, say it themselves. Of any
+    other layer, and of a functional model of `Dot`, `Softmax` and the like,
+    the operations tell it: each axis is followed from the inputs to the sum
+    over keys, so the map is that of the very softmax that was used, whatever
+    its class is called; `after_softmax` says what it is if it is no plain
+    softmax. This needs an eager call. `register_attention_adapter` adds what
+    is read otherwise, and is believed. A model whose attention runs inside a
+    loop of its own is called once more with `return_attention_scores`, if it
+    has that.
 
     While a model generates, it calls its layers once a token. These calls are
     joined: row t of the map `(B, H, T, S)` is what the t-th token looked at
@@ -167,9 +166,8 @@ def get_attention_weights(model, *args, layers=None, run=None, **kwargs):
     such as `FlashAttention`, is read if `layers` names it: it is run again
     with the identity matrix for its values, up to 1,024 keys. What else looks
     like attention and cannot be read is named in a warning and in
-    `maps.skipped`, as one that runs inside a loop or a compiled function, and
-    a softmax in a layer of an unknown kind. On JAX, a softmax that is not
-    Keras's stays invisible in such a layer.
+    `maps.skipped`, as one that runs inside a loop or a compiled function, or
+    whose operations have no rule.
 
     Args:
         model: A `keras.Model` or layer.
@@ -427,11 +425,12 @@ class Run:
         self._links = {}  # path → those between its calls
         self.notes = []  # what there is to say of calls that are not joined
         self._thread = threading.get_ident()
-        self._followed = {  # Keras's own layers say what their weights are
+        self._followed = {
             path
             for path in self._chosen
-            if isinstance(self._adapters.get(path, BY_NAME), str)
-            and (path in self._others or may_hold_attention(self._layers[path]))
+            if path in self._others
+            or isinstance(self._adapters[path], str)
+            and package_of(self._layers[path]) != "keras"
         }
         # Numbers of softmaxes that the model gives, or that were named.
         self._given = set()
@@ -585,15 +584,22 @@ class Run:
         if listener is None or self._runs_again:
             yield
         elif listener.is_heard:  # within another
-            if may_hold_attention(frame.layer):
-                listener.enter(frame.inputs)
+            if frame.path in self._followed:
+                # A layer of a known kind has inputs of the usual axes.
+                listener.enter(frame.inputs, afresh=self._is_outermost(frame))
             yield
         elif frame.path in self._followed:
-            listener.enter(frame.inputs)
+            listener.enter(frame.inputs, with_ids=frame.path in self._others)
             with listener.listening():
                 yield
         else:
             yield
+
+    def _is_outermost(self, frame):
+        """Whether it is a layer of a known kind, and within no other."""
+        known = [f for f in self._running if f.path in self._adapters]
+        layers = [f for f in known if not isinstance(f.layer, keras.Model)]
+        return layers == [frame]
 
     def _is_followed(self, frame):
         listener = self._listener
@@ -743,12 +749,12 @@ class Run:
             return
         if adapter is None:
             softmaxes = [w for w in softmaxes if not _is_given(w, output)]
-            if any(may_be_attention(w, inputs) for w in softmaxes):
-                self._skip(path, _REASONS["graph"])
+            if any(may_be_attention(w.shape[-1], inputs) for w in softmaxes):
+                self._skip(path, _REASONS["unheard"])
             return
         if adapter == BY_NAME:
-            if softmaxes or not within:
-                self._skip(path, _REASONS["graph" if softmaxes else "fused"])
+            if softmaxes or not within + named:
+                self._skip(path, _REASONS["unheard" if softmaxes else "fused"])
             return
         self.changed += frame.changed
         readable = [w for w in softmaxes if self._has_usual_axes(w, inputs)]
@@ -883,14 +889,26 @@ class Run:
         for n, reason in reasons.items():
             if n in done:
                 continue
+            if not is_known and not self._may_be_attention(n, frame):
+                continue
             if self._listener.tracker.kinds[n] == OTHER:
                 reason = _REASONS["features"]
-                if within or not is_known:
+                if within:
                     continue  # a router, a classifier
             number = own.index(n) + 1 if n in own else "of a part"
             number = f", softmax {number}" if done else ""
             self._skip(self._path_of(frame, n) + number, reason)
             self._given.add(n)
+
+    def _may_be_attention(self, number, frame):
+        """Whether a softmax of a layer of no known kind runs over positions.
+
+        If its axis is not known, its size says whether it may.
+        """
+        tracker = self._listener.tracker
+        if tracker.kinds[number] == UNKNOWN:
+            return may_be_attention(tracker.lengths[number], frame.inputs)
+        return tracker.kinds[number] != OTHER
 
     def _name_unused(self):
         """Name softmaxes over keys, of layers of no known kind, without use."""
@@ -900,7 +918,7 @@ class Run:
         for n, owner in enumerate(owners):
             if owner is None or owner.path not in self._chosen & self._others:
                 continue
-            if n in done | self._given or tracker.kinds[n] == OTHER:
+            if n in done | self._given or not self._may_be_attention(n, owner):
                 continue
             own = [i for i, other in enumerate(owners) if other is owner]
             number = f", softmax {own.index(n) + 1}" if own[1:] else ""
@@ -1094,8 +1112,9 @@ _REASONS = {
     "features": "its softmax does not run over positions of its inputs",
     "axes": "the first axis of its softmax is not the batch, and what its axes "
     "are could not be followed",
-    "graph": "only in an eager call are its operations heard, which say what "
-    "its softmax runs over",
+    "unheard": "its operations were not heard, which say what its softmax runs "
+    "over: call the model eagerly, or teach its axes by "
+    "`register_attention_adapter`",
     "gradients": "it forms no weights, so there are no gradients by them",
     "identity": "it forms no weights, and only an eager call can be run again "
     "with identity values",

@@ -361,12 +361,6 @@ class JaxListener(Listener):
     def _in_place(self, name, x, params, shapes, values):
         return [self.tracker.keep(x[0], shapes[0])]
 
-    def _loop(self, name, x, params, shapes, values):
-        """What may weigh values in it forms no weights that can be seen."""
-        inside = set().union(*(_inside(p) for p in params.values()))
-        if {"exp", "dot_general"} <= inside:
-            self.tracker.miss(name)
-
 
 def _trace(core, parent, heard):
     """Hears operations, and has its parent run them."""
@@ -408,21 +402,8 @@ def _pairs(params):
     return (a, b), (c, d)
 
 
-def _inside(value):
-    """The names of the operations in a jaxpr, or in several."""
-    if isinstance(value, (tuple, list)):
-        return set().union(*map(_inside, value))
-    jaxpr = getattr(value, "jaxpr", value)
-    names = set()
-    for equation in getattr(jaxpr, "eqns", ()):
-        names.add(equation.primitive.name)
-        names |= _inside([*equation.params.values()])
-    return names
-
-
 _RULES = {
     **dict.fromkeys(SHAPES, "reshape"),
     **dict.fromkeys(REDUCTIONS, "reduce"),
     **dict.fromkeys(IN_PLACE, "in_place"),
-    **dict.fromkeys(("while", "scan", "cond"), "loop"),
 }

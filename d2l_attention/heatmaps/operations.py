@@ -76,23 +76,39 @@ class Listener:
         tensors = [x for x in tree.flatten(nest) if self.is_tensor(x)]
         return [self.of(x) for x in tensors]
 
-    def enter(self, inputs):
-        """The inputs of a layer say what their axes are, where none did."""
+    def enter(self, inputs, afresh=False, with_ids=False):
+        """The inputs of a layer say what their axes are.
+
+        Within another, those say it of which nothing is known, unless `afresh`.
+        Integers `(B, T)` beside features are a mask, or, `with_ids`, tokens.
+        """
         tensors = [
             x
             for x in tree.flatten(inputs)
             if self.is_tensor(x) and len(x.shape) and self.kind(x) != "bool"
         ]
-        if self.is_heard:  # what was not an input of the model is none here
-            tensors = [x for x in tensors if self.of(x).data]
+        if self.is_heard:  # learned tokens may be inputs, a mask is none
+            data = [x for x in tensors if self.of(x).data]
+            first = {(len(x.shape), x.shape[0]) for x in data}
+            tensors = [
+                x
+                for x in tensors
+                if self.of(x).data
+                or not data
+                or afresh
+                and (len(x.shape), x.shape[0]) in first
+            ]
         floats = [x for x in tensors if self.kind(x) == "float"]
         deepest = max((len(x.shape) for x in floats), default=0)
         batch = next((x.shape[0] for x in floats if len(x.shape) == deepest), 0)
         have_ids = any(
             len(x.shape) > 1 for x in tensors if self.kind(x) == "int"
         )
-        for x in floats if deepest > 2 else tensors:
+        for x in tensors:
             rank = len(x.shape)
+            if deepest > 2 and self.kind(x) == "int":
+                if not with_ids or rank != 2:
+                    continue
             middle = POSITION if rank == 3 else EITHER
             kinds = [BATCH, *[middle] * (rank - 2), OTHER][:rank]
             if self.kind(x) == "int":
@@ -101,19 +117,20 @@ class Listener:
                 kinds = [POSITION, OTHER][:rank]  # without a batch
             elif rank < deepest == 3 or deepest > 2 and x.shape[0] != batch:
                 kinds[0] = UNKNOWN  # a mask (T, S), a bias of heads (H, T, S)
-            self.put(x, self._entered(x, kinds))
+            self.put(x, self._entered(x, kinds, afresh))
 
-    def _entered(self, x, kinds):
+    def _entered(self, x, kinds, afresh):
         known = self.of(x)
         new = fresh(tuple(x.shape), kinds, data=True)
-        if not known.data:
+        if afresh or not known.data:
             return new
-        if len(kinds) != 3 or known.weights:
+        if known.weights:
             return known
         axes = list(known.axes)
-        for i, kind in enumerate(kinds[:2]):
+        for i, kind in enumerate(kinds[:-1]):
             kinds_before = {p.kind for p in axes[i]}
-            is_sure = max(kinds_before, default=UNKNOWN) >= min(kind, EITHER)
+            is_sure = len(kinds) != 3
+            is_sure |= max(kinds_before, default=UNKNOWN) >= min(kind, EITHER)
             if not is_sure or UNKNOWN in kinds_before:
                 axes[i] = new.axes[i]
         return Traced(axes, True)

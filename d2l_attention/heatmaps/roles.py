@@ -191,15 +191,16 @@ def _is_batch(options):
 class Tracker:
     """Follows the axes of tensors through operations, and notes what it finds.
 
-    `places` are those of the softmaxes, by their numbers, and `kinds` says what
-    each ran over. `uses` are the sums over keys, and `lost` says why a softmax
-    could not be followed.
+    `places` are those of the softmaxes, by their numbers; `kinds` says what each
+    ran over, and `lengths` over how many. `uses` are the sums over keys, and
+    `lost` says why a softmax could not be followed.
     """
 
     def __init__(self, place):
         self._place = place  # function: where in a run an operation stands
         self.places = []
         self.kinds = []
+        self.lengths = []
         self.uses = []
         self.lost = {}
         self.altered = set()  # numbers of those that were written into
@@ -407,7 +408,9 @@ class Tracker:
         either = any(EITHER in k for k in kinds)
         if sure and either:
             known = [
-                a for a, k in zip(sure, kinds, strict=True) if EITHER not in k
+                a
+                for a, k in zip(sure, kinds, strict=True)
+                if EITHER not in k and k != {OTHER}
             ]
             return shared_axis(known or sure)
         return shared_axis([axis for _, axis in options])
@@ -465,6 +468,7 @@ class Tracker:
         ]
         self.places.append(self._place())
         self.kinds.append(max((p.kind for p in x.axes[axis]), default=OTHER))
+        self.lengths.append(x.shape[axis])
         return Traced(
             axes, x.data, Weights(frozenset([number]), version=object())
         )

@@ -104,33 +104,37 @@ def _for_each_head(key, query):
 
 
 def may_hold_attention(layer):
-    """Whether a layer's own code can hold attention: it is not Keras's."""
+    """Whether its own code may hold attention that it does not tell of."""
     if isinstance(layer, keras.layers.Lambda):
         return True
-    of_keras = type(layer).__module__.partition(".")[0] == "keras"
-    return not of_keras or bool(softmaxes_of_functional(layer))
+    of_library = package_of(layer) in ("keras", "d2l_attention")
+    return not of_library or bool(softmaxes_of_functional(layer))
 
 
 def softmaxes_of_functional(model):
     """The operations of a functional model that may be a softmax."""
-    is_keras = type(model).__module__.partition(".")[0] == "keras"
+    if package_of(model) != "keras":
+        return []
     return [
         part
         for part in getattr(model, "operations", ())
-        if is_keras
         if not isinstance(part, keras.Layer)
         or isinstance(part, (keras.layers.Softmax, keras.layers.Lambda))
         or getattr(part, "activation", None) is keras.activations.softmax
     ]
 
 
-def may_be_attention(weights, inputs):
-    """Whether a softmax runs over as many things as inputs have positions."""
+def package_of(layer):
+    return type(layer).__module__.partition(".")[0]
+
+
+def may_be_attention(length, inputs):
+    """Whether inputs have as many positions as a softmax runs over."""
     shapes = [getattr(x, "shape", ()) for x in tree.flatten(inputs)]
     between = [shape[1:-1] or shape[1:] for shape in shapes if len(shape) > 1]
     sizes = {n for shape in between for n in shape}
     sizes |= {math.prod(shape) for shape in between if None not in shape}
-    return weights.shape[-1] in sizes
+    return length in sizes
 
 
 def to_heads(weights):

@@ -1,7 +1,6 @@
 """Pages in Chromium, without a network; and operations that are not heard."""
 
 from browsing import Opened, offline
-from d2l_attention.heatmaps.capture import Run
 import pytest
 
 
@@ -62,11 +61,3 @@ def open_view(browser, tmp_path):
             return viewer
 
         yield open_view
-
-
-@pytest.fixture(params=[True, False], ids=["heard", "guessed"])
-def is_heard(request, monkeypatch):
-    """Whether operations are heard, or softmaxes are tried out as on JAX."""
-    if not request.param:
-        monkeypatch.setattr(Run, "_listener_of_operations", lambda self: None)
-    return request.param

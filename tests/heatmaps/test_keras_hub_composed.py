@@ -618,7 +618,7 @@ def segformer():
 
 WEIGHTLESS = "forms no weights"
 # Its keys are mixtures of neighbours, made by itself: no position is a column.
-MIXED = "does not behave as attention to positions"
+MIXED = "could not be followed"
 SQUARE = (2, 4, 4, 4)
 # What makes the model and its inputs; the shapes of its maps; what is skipped,
 # and why; how many softmaxes with heads give no map.
