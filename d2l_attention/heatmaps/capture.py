@@ -257,8 +257,8 @@ def build(model, args, kwargs):
 
 
 _HINT = (
-    " No attention layer of a known kind was called; "
-    "`register_attention_adapter` adds kinds."
+    " No softmax over positions was seen that weighs values; "
+    "`register_attention_adapter` adds what is read otherwise."
 )
 
 
@@ -338,20 +338,8 @@ class _Traces:
         self._variables = [
             (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
         ]
-        self._put_back = []
-        if keras.backend.backend() == "torch":  # dropout draws from its own
-            from torch import cuda, random
-
-            self._put_back = [
-                functools.partial(random.set_rng_state, random.get_rng_state()),
-                functools.partial(
-                    cuda.set_rng_state_all, cuda.get_rng_state_all()
-                ),
-            ]
 
     def remove(self):
-        for put_back in self._put_back:
-            put_back()
         for variable, value in self._variables:
             variable.assign(value)
         for layer, before in self._attributes:

@@ -737,31 +737,6 @@ def test_a_layer_without_weights_can_have_an_adapter_of_its_own(monkeypatch):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
-def test_the_generator_of_torch_is_left_as_the_call_leaves_it():
-    import torch
-
-    class DropsAttention(keras.Layer):
-        def call(self, x):
-            x = ops.fft((x, x))[0]  # of which no axis is told: it runs again
-            scores = ops.einsum("btd,bsd->bts", x, x)
-            weights = keras.random.dropout(ops.softmax(scores), 0.5)
-            return ops.matmul(weights, x)
-
-    def draw_after(run):
-        layer = DropsAttention()
-        layer(X)
-        torch.manual_seed(3)
-        run(layer)
-        return float(torch.rand((), device=ops.ones(()).device))
-
-    def capture(layer):
-        with pytest.raises(ValueError, match="when it is run again"):
-            get_attention_weights(layer, X)
-
-    assert draw_after(lambda layer: layer(X)) == draw_after(capture)
-
-
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's")
 def test_a_module_of_torch_is_named():
     import torch
 
