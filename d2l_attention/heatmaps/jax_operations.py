@@ -129,8 +129,13 @@ class JaxListener(Listener):
         with core.set_current_trace(trace):
             yield True
 
-    def _heard(self, primitive, args, params, run, is_function=False):
-        """Run an operation, and note it; a function is heard within."""
+    def _heard(self, operation, run, by_parts=None):
+        """Run an operation, and note it: primitive, arguments, parameters.
+
+        None is a function that is heard as it runs. A compiled one that may
+        weigh values is run once more, `by_parts`: weights that do not leave it
+        would not be seen.
+        """
         if self._is_paused:
             return run()
         self._num_heard += not self._depth
@@ -138,6 +143,7 @@ class JaxListener(Listener):
         self._depth += 1
         try:
             result = run()
+            parts = by_parts() if by_parts and self.added is None else None
         finally:
             self._depth -= 1
         is_list = isinstance(result, (list, tuple))
@@ -148,8 +154,11 @@ class JaxListener(Listener):
             with self._as_before():
                 changed = results[0] + self.added[place]
             return [changed] if is_list else changed
-        if not is_function:
-            self.hear(primitive, args, params, results)
+        if parts is not None:
+            for x, same in zip(results, parts, strict=True):
+                self.put(x, self.of(same))
+        elif operation is not None:
+            self.hear(*operation, results)
         if not self._depth and len(results) == 1:
             self._places[id(results[0])] = place
         return result
@@ -179,8 +188,7 @@ class JaxListener(Listener):
         return [made] if isinstance(made, Traced) else made
 
     def _function(self, x, params, shapes):
-        names = "jaxpr", "call_jaxpr", "fun_jaxpr"
-        closed = next(params[name] for name in names if name in params)
+        closed = _inner(params)
         if params.get("name") == "_mean":
             return self._mean(x, closed, shapes)
         constants = [self.of(c) for c in getattr(closed, "consts", ())]
@@ -374,7 +382,16 @@ def _trace(core, parent, heard):
                 with core.set_current_trace(parent):
                     return primitive.bind(*args, **params)
 
-            return heard(primitive, args, params, run)
+            def by_parts():
+                closed = _inner(params)
+                jaxpr = getattr(closed, "jaxpr", closed)
+                constants = getattr(closed, "consts", ())
+                with core.set_current_trace(self):
+                    return core.eval_jaxpr(jaxpr, constants, *args)
+
+            is_heard = primitive.name in FUNCTIONS and _may_weigh(params)
+            operation = primitive, args, params
+            return heard(operation, run, by_parts if is_heard else None)
 
         def process_custom_jvp_call(self, primitive, *args, **options):
             return self._function("jvp", primitive, *args, **options)
@@ -392,9 +409,31 @@ def _trace(core, parent, heard):
                 call = getattr(parent, f"process_custom_{kind}_call")
                 return call(primitive, function, *others, **options)
 
-            return heard(primitive, args, {}, run, is_function=True)
+            return heard(None, run)
 
     return Trace()
+
+
+def _inner(params):
+    """The jaxpr of a function."""
+    names = "jaxpr", "call_jaxpr", "fun_jaxpr"
+    return next(params[name] for name in names if name in params)
+
+
+def _may_weigh(params):
+    """Whether there may be a softmax in a function, and a sum over values."""
+    inside = _operations_in(_inner(params))
+    return "exp" in inside and not inside.isdisjoint(("dot_general", "mul"))
+
+
+def _operations_in(value):
+    """Names of the operations in a jaxpr, and in those of its parameters."""
+    if isinstance(value, (tuple, list)):
+        return set().union(*map(_operations_in, value))
+    equations = getattr(getattr(value, "jaxpr", value), "eqns", ())
+    names = {equation.primitive.name for equation in equations}
+    parts = [[*equation.params.values()] for equation in equations]
+    return names | _operations_in(parts)
 
 
 def _pairs(params):

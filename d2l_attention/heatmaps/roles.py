@@ -144,8 +144,10 @@ class Use(NamedTuple):
         """The tensor with the weights, and its axes.
 
         That is the tensor before a cast, a dropout and another order of its
-        axes; or None, if it was dropped and cut.
+        axes; or None, if it was dropped and cut, or no one can see it.
         """
+        if self.weights.tensor is None:
+            return None, self.axes
         mine, theirs = (
             {p for axis in axes for p in axis}
             for axes in (self.axes, self.weights.axes)
@@ -191,9 +193,9 @@ def _is_batch(options):
 class Tracker:
     """Follows the axes of tensors through operations, and notes what it finds.
 
-    `places` are those of the softmaxes, by their numbers; `kinds` says what each
-    ran over, and `lengths` over how many. `uses` are the sums over keys, and
-    `lost` says why a softmax could not be followed.
+    `places` are those of the softmaxes, by their numbers; `kinds` says what
+    each ran over, and `lengths` over how many. `uses` are the sums over keys,
+    and `lost` says why a softmax could not be followed.
     """
 
     def __init__(self, place):

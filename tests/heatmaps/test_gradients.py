@@ -311,3 +311,26 @@ def test_gradients_have_the_axes_of_their_maps(case, num_heads):
     expected = values.transpose(0, 2, 1)[:, :, None]
     expected = np.broadcast_to(expected, maps["some"].shape)
     np.testing.assert_allclose(gradients["some"], expected, atol=1e-5)
+
+
+class DifferenceAttention(keras.Layer):
+    def call(self, x):
+        z = ops.einsum("btd,bsd->bts", x, x)
+        weights = ops.softmax(z) - 0.5 * ops.softmax(z / 4)
+        return ops.matmul(weights, x)
+
+
+@pytest.mark.every_backend
+def test_gradients_are_by_what_weighs_the_values():
+    """Not by the softmaxes that it is made of."""
+    x = draw(2, 5, 8)
+    outputs, maps, gradients = get_attention_gradients(
+        DifferenceAttention(name="difference"),
+        x,
+        chosen_output=lambda y: y[:, 1, 0],
+    )
+    expected = np.zeros((2, 1, 5, 5))
+    expected[:, 0, 1] = x[:, :, 0]
+    np.testing.assert_allclose(gradients["difference"], expected, atol=1e-6)
+    weights = maps["difference"][:, 0]
+    np.testing.assert_allclose(weights @ x, to_numpy(outputs), atol=1e-5)

@@ -9,6 +9,7 @@ from d2l_attention.heatmaps import (
     get_attention_weights,
     register_attention_adapter,
 )
+from d2l_attention.heatmaps.capture import Run
 import keras
 from keras import ops, tree
 import numpy as np
@@ -113,3 +114,123 @@ def test_what_became_of_a_softmax_is_told(name):
     assert told == ({"some": AFTER[name]} if AFTER[name] else {})
     assert (f"after_softmax={told}" in repr(maps)) == bool(told)
     assert maps.select("*").after_softmax == told
+
+
+class FoldedHeads(keras.Layer):
+    """Heads that stand in the batch, in an order that sizes do not tell."""
+
+    def call(self, x):
+        heads = ops.concatenate([x, 2 * x], axis=0)
+        mixed = ops.matmul(ops.softmax(scores(heads)), heads)
+        return mixed[:B] + mixed[B:]
+
+
+class FoldedHeadsAttention(FoldedHeads):
+    pass
+
+
+class PlainHeads(FoldedHeads):
+    def call(self, x):
+        return ops.matmul(ops.softmax(scores(x)), x)
+
+
+@pytest.mark.parametrize("kind", [FoldedHeads, FoldedHeadsAttention])
+def test_what_is_not_heard_is_named(kind, monkeypatch):
+    """As where a version of the backend no longer tells its operations."""
+    monkeypatch.setattr(Run, "_listener_of_operations", lambda self: None)
+    _, maps, skipped = ask(kind(name="folded"), draw(B, T, D))
+    assert not maps
+    assert "operations were not heard" in skipped["folded"]
+
+
+@pytest.mark.parametrize("kind", [FoldedHeads, PlainHeads])
+def test_what_is_registered_and_not_heard_has_the_usual_axes(kind, monkeypatch):
+    monkeypatch.setattr(Run, "_listener_of_operations", lambda self: None)
+    monkeypatch.setattr(adapters, "_REGISTERED", [])
+    register_attention_adapter(kind)
+    x = draw(B, T, D)
+    _, maps, skipped = ask(kind(name="folded"), x)
+    if kind is FoldedHeads:
+        assert "first axis of its softmax is not the batch" in skipped["folded"]
+    else:
+        expected = softmax(x @ x.swapaxes(1, 2) / 4)[:, None]
+        np.testing.assert_allclose(maps["folded"], expected, atol=1e-5)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() == "torch", reason="torch has no graph"
+)
+def test_in_a_graph_layers_of_other_kinds_are_named():
+    layer, x, found = PlainHeads(name="plain"), draw(B, T, D), []
+    layer(x)
+
+    def traced(x):
+        found.append(ask(layer, x)[1:])
+        return x
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        jax.jit(traced)(x)
+    else:
+        import tensorflow as tf
+
+        tf.function(traced)(x)
+    ((maps, skipped),) = found
+    assert not maps
+    assert "operations were not heard" in skipped["plain"]
+
+
+def test_other_kinds_are_chosen_by_their_names():
+    x = keras.Input((T, D))
+    y = PlainHeads(name="second")(PlainHeads(name="first")(x))
+    model = keras.Model(x, y)
+    _, maps = get_attention_weights(model, draw(B, T, D), layers="sec*")
+    assert list(maps) == ["second"]
+    with pytest.raises(ValueError, match="called.*'third'.*'first', 'second'"):
+        get_attention_weights(model, draw(B, T, D), layers=["third"])
+
+
+def attend_with_jax(x):
+    import jax
+
+    return jax.nn.softmax(x @ x.swapaxes(-1, -2) / 4) @ x
+
+
+def attend_with_the_fused_function(x):
+    import jax
+
+    heads = x[:, :, None]
+    return jax.nn.dot_product_attention(heads, heads, heads, scale=0.25)[
+        :, :, 0
+    ]
+
+
+WAYS = {
+    "as it is": lambda jax: attend_with_jax,
+    "compiled": lambda jax: jax.jit(attend_with_jax),
+    "compiled twice": lambda jax: jax.jit(jax.jit(attend_with_jax)),
+    "a part compiled": lambda jax: (
+        lambda x: jax.jit(jax.nn.softmax)(x @ x.swapaxes(-1, -2) / 4) @ x
+    ),
+    "over the batch": lambda jax: jax.vmap(attend_with_jax),
+    "remembered": lambda jax: jax.checkpoint(attend_with_jax),
+    "the fused function": lambda jax: attend_with_the_fused_function,
+}
+
+
+@pytest.mark.every_backend
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="JAX's functions")
+@pytest.mark.parametrize("way", WAYS)
+def test_attention_of_jax_is_read_whatever_runs_it(way):
+    import jax
+
+    function = WAYS[way](jax)
+    methods = {"call": lambda self, x: function(x)}
+    layer = type("OfJax", (keras.Layer,), methods)(name="of_jax")
+    x = draw(B, T, D)
+    plain = layer(x)
+    outputs, maps, _ = ask(layer, x)
+    np.testing.assert_array_equal(to_numpy(outputs), to_numpy(plain))
+    expected = softmax(x @ x.swapaxes(1, 2) / 4)[:, None]
+    np.testing.assert_allclose(maps["of_jax"], expected, atol=1e-5)
