@@ -801,6 +801,8 @@ class Run:
         uses = [use for use in tracker.uses if use.place.frame is frame]
         unseen = [name for at, name in tracker.unseen if at.frame is frame]
         for name in dict.fromkeys(unseen):
+            if adapter is None and "dot_product" not in name:
+                continue  # the log-softmax of a classifier
             self._skip(f"{frame.path}, {name}", _REASONS["unseen operation"])
         if len(own) < len(frame.softmaxes) or not (own or uses):
             return False
@@ -1091,8 +1093,8 @@ def _parts_of(layer):
 
 
 _REASONS = {
-    "fused": "no softmax of Keras over keys was seen in it; use "
-    "`keras.ops.softmax`",
+    "fused": "no softmax over keys was seen in it; use `keras.ops.softmax`, or "
+    "teach where its weights are by `register_attention_adapter`",
     "unseen operation": "this operation may weigh values, and forms no weights "
     "that can be seen",
     "open": "what becomes of its softmax could not be followed",

@@ -1020,8 +1020,8 @@ def without_weights():
         y = layers.LayerNormalization()(y + part(y))
     model, inputs = keras.Model(x, y), draw(3, 8, 8)
     named = {
-        "linear": "no softmax of Keras over keys was seen",
-        "fast": "no softmax of Keras over keys was seen",
+        "linear": "no softmax over keys was seen",
+        "fast": "no softmax over keys was seen",
         "efficient": "each feature of its values has weights of its own",
     }
     return Case(trained(model, inputs), (inputs,), ["known"], named)
@@ -1230,7 +1230,7 @@ def conformer_of_length(length):
     model = keras.Model(x, layers.LayerNormalization()(y + z))
     features = "does not run over positions of its inputs"
     named = dict.fromkeys(["softmax", "danet"], features)
-    none = "no softmax of Keras over keys was seen in it"
+    none = "no softmax over keys was seen in it"
     named |= dict.fromkeys(["excitation", "spatial"], none)
     sounds = draw(3, length, 8)
     return Case(trained(model, sounds), (sounds,), ["known"], named)
