@@ -111,7 +111,7 @@ _WEIGHTLESS = (
 _MOST_KEYS = 1024  # of identity values, `(S, S)` for each head
 
 
-def weights_by_identity(layer, run_again, put_back, output):
+def weights_by_identity(layer, run_again, output):
     """The weights `(B, H, T, S)` of a layer that forms none; or why not.
 
     Attention with the identity matrix for its values returns its weights. The
@@ -119,8 +119,8 @@ def weights_by_identity(layer, run_again, put_back, output):
     `join_heads`. What comes back are weights if, times random values, they
     give the heads of these. The true values might be too small to tell.
 
-    `run_again` runs the layer that gave `output`, and `put_back` undoes what
-    this changes in it, so that all runs start alike.
+    `run_again` runs the layer that gave `output`, and leaves no trace in it, so
+    that all runs start alike.
     """
     project, join = layer.project_value, layer.join_heads
     seen = {}
@@ -137,7 +137,6 @@ def weights_by_identity(layer, run_again, put_back, output):
             return join(seen.setdefault("true heads", heads))
 
         with contextlib.ExitStack() as stack:
-            stack.callback(put_back)  # after the stand-ins are gone
             put(stack, layer, "project_value", project_value)
             put(stack, layer, "join_heads", join_heads)
             return run_again()

@@ -319,34 +319,32 @@ class _Place(NamedTuple):
     num_records: int  # how many were made before it
 
 
-class _Traces:
-    """What runs of layers change in them, to be put back.
+@contextlib.contextmanager
+def _without_trace(layers, to_run):
+    """What runs of layers change in them is put back.
 
     Attributes are kept of `layers`, variables of those that are to run.
     """
-
-    def __init__(self, layers, to_run):
-        self._attributes = [(layer, dict(vars(layer))) for layer in layers]
-        # Runs append to copies: TensorFlow cannot save a list that was cut.
-        for layer, attributes in self._attributes:
-            for name, value in attributes.items():
-                if isinstance(value, list):
-                    object.__setattr__(layer, name, [*value])
-        variables = {
-            id(v): v for layer in to_run for v in layer.non_trainable_variables
-        }
-        self._variables = [
-            (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
-        ]
-
-    def remove(self):
-        for variable, value in self._variables:
+    before = [(layer, dict(vars(layer))) for layer in layers]
+    # Runs append to copies: TensorFlow cannot save a list that was cut.
+    for layer, attributes in before:
+        for name, value in attributes.items():
+            if isinstance(value, list):
+                object.__setattr__(layer, name, [*value])
+    variables = {id(v): v for x in to_run for v in x.non_trainable_variables}
+    variables = [
+        (v, np.array(ops.convert_to_numpy(v))) for v in variables.values()
+    ]
+    try:
+        yield
+    finally:
+        for variable, value in variables:
             variable.assign(value)
-        for layer, before in self._attributes:
-            for name, value in before.items():
+        for layer, attributes in before:
+            for name, value in attributes.items():
                 if vars(layer).get(name) is not value:
                     object.__setattr__(layer, name, value)
-            for name in vars(layer).keys() - before.keys():
+            for name in vars(layer).keys() - attributes.keys():
                 object.__delattr__(layer, name)
 
 
@@ -773,14 +771,15 @@ class Run:
         args, kwargs = frame.inputs
         if any(_array(x) is None for x in tree.flatten(output)):
             return self._skip(frame.path, _REASONS["identity"])
-        run_again = functools.partial(call, *args, **kwargs)
-        traces = _Traces(self._layers.values(), [frame.layer])
         self._running.append(frame)  # which hears what its layers within say
         self._runs_again = True
+
+        def run_again():
+            with _without_trace(self._layers.values(), [frame.layer]):
+                return call(*args, **kwargs)
+
         try:
-            weights = weights_by_identity(
-                frame.layer, run_again, traces.remove, output
-            )
+            weights = weights_by_identity(frame.layer, run_again, output)
         finally:
             self._runs_again = False
             self._running.pop()
@@ -823,10 +822,8 @@ class Run:
             for n in use.weights.softmaxes:
                 if use.weights.is_part and done.count(n) > 1:
                     whys[n] = "several parts of it are used"
-        whys |= {n: tracker.lost[n] for n in own if n in tracker.lost}
-        whys = {n: why for n, why in whys.items() if n not in done} | {
-            n: why for n, why in whys.items() if n not in tracker.lost
-        }
+        lost = tracker.lost.keys() & {*own} - {*done}
+        whys |= {n: tracker.lost[n] for n in lost}
         whys |= dict.fromkeys(tracker.altered & {*own}, "it is written into")
         if whys and adapter == BY_SOFTMAX:
             return False
@@ -929,7 +926,7 @@ class Run:
             for path, adapter in self._adapters.items():
                 is_unseen = path in self._chosen - read - self._called
                 is_unseen &= path not in self._unread_steps
-                if is_unseen and not isinstance(adapter, str):  # a guess
+                if is_unseen and not isinstance(adapter, str):
                     self._skip(path, _REASONS["step"])
         if _hold_compiled(self._layers.values()):
             for path, adapter in self._adapters.items():
@@ -1145,8 +1142,8 @@ def _are_equal(state, before):
     )
 
 
-def _is_given(weights, output, alone=False):
-    """Whether a softmax is what its layer gives (`alone`: and nothing else)."""
+def _is_given(weights, output):
+    """Whether a softmax is what its layer gives."""
     weights = _array(weights)
     given = [_array(x) for x in tree.flatten(output) if hasattr(x, "shape")]
     same = [
@@ -1154,7 +1151,7 @@ def _is_given(weights, output, alone=False):
         for x in given
         if weights is not None
     ]
-    return (all if alone else any)(same) and bool(same)
+    return any(same)
 
 
 def beside(outputs, weights):

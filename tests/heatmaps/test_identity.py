@@ -244,3 +244,31 @@ def test_there_are_no_gradients_by_weights_that_are_not_formed():
             chosen_output=lambda y: ops.sum(y, (1, 2)),
             layers=["flash"],
         )
+
+
+class CountingAttention(FlashAttention):
+    """It counts its calls, notes them in a list, and has a loss."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.count = self.add_weight(
+            shape=(), initializer="zeros", trainable=False
+        )
+        self.calls = [0]
+
+    def call(self, query, value=None, key=None):
+        self.count.assign_add(1)
+        self.calls.append(1)
+        self.add_loss(ops.mean(query))
+        return super().call(query, value, key=key)
+
+
+def test_a_layer_is_left_as_one_call_leaves_it():
+    layer = CountingAttention(2, 4, name="counting")
+    layer(X)
+    calls = layer.calls
+    get_attention_weights(layer, X, layers=["counting"])
+    assert float(to_numpy(layer.count)) == 2
+    assert layer.calls is calls
+    assert calls == [0, 1, 1]
+    assert len(layer.losses) == 1

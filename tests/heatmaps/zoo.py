@@ -390,12 +390,16 @@ def window_reverse(windows, size, height, width):
     )
 
 
+class Windows(WindowAttention):
+    """The same, of no known kind."""
+
+
 class SwinBlock(layers.Layer):
-    def __init__(self, shift, window, **kwargs):
+    def __init__(self, shift, window, kind=WindowAttention, **kwargs):
         super().__init__(**kwargs)
         self.shift, self.window = shift, window
         self.norm = layers.LayerNormalization()
-        self.attn = WindowAttention(8, window, 2, name="attn")
+        self.attn = kind(8, window, 2, name="attn")
         side = np.zeros(6, int)  # what the shift brings together
         side[-window:], side[-1] = 1, 2
         regions = (3 * side[:, None] + side)[None, ..., None]
@@ -412,10 +416,10 @@ class SwinBlock(layers.Layer):
 
 # With windows of 2, in the last one, which the shift makes, each patch sees
 # itself alone.
-@case(window=[2, 3])
-def swin_of_windows_of(window):
+@case(window=[2, 3, 2], kind=[WindowAttention, WindowAttention, Windows])
+def swin_of_windows_of(window, kind):
     x = keras.Input((6, 6, 8), batch_size=2)
-    blocks = [SwinBlock(i, window, name=f"block{i}") for i in range(2)]
+    blocks = [SwinBlock(i, window, kind, name=f"block{i}") for i in range(2)]
     model = keras.Model(x, layers.Dense(5)(blocks[1](blocks[0](x))))
     pictures = draw(2, 6, 6, 8)
     paths = ["block0/attn", "block1/attn"]
