@@ -129,6 +129,11 @@ def plot_attention_grid(
     )
     _tell_hidden(images, grid)
     _number_grid(images, grid, annotate, fmt)
+    told = getattr(weights, "after_softmax", {})
+    lines = [f"{path}: {told[path]}" for path in grid if path in told]
+    if lines:
+        title = "\n".join(filter(None, (figure.get_suptitle(), *lines)))
+        figure.suptitle(title, parse_math=False)
     return figure
 
 

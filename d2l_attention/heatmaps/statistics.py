@@ -332,8 +332,10 @@ class HeadScore(NamedTuple):
         )
 
 
-def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
-    """How far each head of self-attention is one of four known kinds.
+def head_scores(
+    maps, ids, *, mask=None, patterns=None, num_shuffles=100, seed=0
+):
+    """How far each head of self-attention is one of some kinds.
 
     A kind of head looks at the targets of each query t:
 
@@ -357,6 +359,8 @@ def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
         maps: Mapping of layer path to weights `(B, H, T, T)`.
         ids: Int array `(B, T)`, the tokens of all these layers.
         mask: As in `attention_sinks`.
+        patterns: Dict of the name of a further kind to a bool array, `(T, T)`
+            or `(B, T, T)`: the targets of each query.
         num_shuffles: Positive int, shuffles for each null.
         seed: Int, of the shuffles. A layer's are the same whatever other
             layers there are.
@@ -374,7 +378,7 @@ def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
     Raises:
         TypeError: If `maps` is not a mapping.
         ValueError: If a layer has not as many keys as queries, or `ids` or a
-            mask do not fit it, or `num_shuffles` is not positive.
+            mask or a pattern do not fit it, or `num_shuffles` is not positive.
 
     Example:
         >>> looks_back = 0.9 * np.eye(5, k=-1) + 0.1 * np.tri(5) / 5
@@ -407,7 +411,7 @@ def head_scores(maps, ids, *, mask=None, num_shuffles=100, seed=0):
                 f"Received: shape {ids.shape}."
                 + (UNREAD if ids.shape == (batch, t + 1) else "")
             )
-        targets = _targets(ids, visible)
+        targets = _targets(ids, visible, patterns or {})
         shares = _shares(weights)
         attends = weights.sum(-1) > 0  # (B, H, T)
         nulls = _shuffled(shares, targets.values(), visible, num_shuffles, seed)
@@ -563,7 +567,7 @@ def _choices(targets, visible):
     return targets & (visible & ~targets).any(-1, keepdims=True)
 
 
-def _targets(ids, visible):
+def _targets(ids, visible, patterns):
     """Dict of kind of head to its targets, `(B, T, T)`."""
     t = ids.shape[1]
     same = (ids[:, :, None] == ids[:, None]) & np.tri(t, k=-1, dtype=bool)
@@ -574,6 +578,16 @@ def _targets(ids, visible):
         "induction": after,
         "first token": _first_key(visible),
     }
+    for name, pattern in patterns.items():
+        pattern = as_array(pattern)
+        fits = pattern.shape in ((t, t), same.shape)
+        if name in kinds or pattern.dtype != bool or not fits:
+            raise ValueError(
+                f"A pattern must have a name of its own and be a bool array, "
+                f"{(t, t)} or {same.shape}. Received: {name!r}, "
+                f"{pattern.dtype}, shape {pattern.shape}."
+            )
+        kinds[name] = pattern
     tokens = visible.any(1)[..., None]  # (B, T, 1)
     return {
         kind: _choices(targets & tokens, visible)

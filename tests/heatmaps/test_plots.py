@@ -4,6 +4,7 @@ import re
 import time
 
 from d2l_attention.heatmaps import (
+    AttentionMaps,
     animate_attention,
     attention_entropy,
     describe_attention,
@@ -1013,3 +1014,13 @@ def test_what_was_asked_of_a_scale_holds_for_signed_weights():
     assert ax.images[0].get_clim() == (0.0, 0.5)
     assert ax.images[0].cmap.name == "viridis"
     assert plot_attention(SIGNED, vmax=0.3).images[0].get_clim() == (-0.3, 0.3)
+
+
+def test_a_grid_says_what_became_of_a_softmax():
+    weights = np.ones((1, 1, 2, 2)) / 2
+    told = {"a": "difference of 2 softmaxes"}
+    maps = AttentionMaps({"a": weights, "b": weights}, after_softmax=told)
+    figure = plot_attention_grid(maps)
+    assert figure.get_suptitle() == "a: difference of 2 softmaxes"
+    figure = plot_attention_grid(maps, layers=["b"])
+    assert not figure.get_suptitle()

@@ -580,3 +580,33 @@ def test_signed_weights_are_no_shares(read):
     weights = np.array([[[[2.0, -1.0], [0.5, 0.5]]]])
     with pytest.raises(ValueError, match="signed ones.*-1"):
         read(weights)
+
+
+def test_a_pattern_of_ones_own_is_one_more_kind():
+    """A pattern that a known kind has gives the same numbers."""
+    rng = np.random.default_rng(0)
+    weights = rng.random((2, 3, 7, 7)) * np.tri(7)
+    weights /= weights.sum(-1, keepdims=True)
+    back = {"one back": np.eye(7, k=-1, dtype=bool)}
+    plain = head_scores({"a": weights}, IDS)
+    found = head_scores({"a": weights}, IDS, patterns=back)
+    by_kind = {(x.head, x.kind): x for x in found}
+    assert len(found) == len(plain) + 3
+    for head in range(3):
+        own = by_kind[head, "one back"]
+        known = by_kind[head, "previous token"]
+        assert own[3:5] == known[3:5]
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        {"wide": np.ones((7, 6), bool)},
+        {"soft": np.ones((7, 7))},
+        {"induction": np.ones((7, 7), bool)},
+    ],
+)
+def test_a_pattern_that_fits_no_map_is_refused(patterns):
+    weights = np.ones((2, 1, 7, 7)) / 7
+    with pytest.raises(ValueError, match=f"pattern.*{[*patterns][0]}"):
+        head_scores({"a": weights}, IDS, patterns=patterns)
