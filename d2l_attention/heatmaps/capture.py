@@ -54,10 +54,11 @@ class AttentionMaps(Mapping):
     A path holds the names on the way from the model to the layer, such as
     `decoder/block_1/cross_attention`. The second call of a layer has the
     path `path#2`, the third `path#3`; but where a model generates, the steps
-    of a layer are one map, NaN where a token did not exist yet. The maps stand
-    in the order of the calls. Their values are NumPy arrays, through which no
-    gradient flows (`get_attention_gradients` has them); inside a traced
-    function they are tensors of the graph.
+    of a layer are one map, NaN where a token did not exist yet. A second map
+    of one call has the path `path, softmax 2`, after its place in the layer.
+    The maps stand in the order of the calls. Their values are NumPy arrays,
+    through which no gradient flows (`get_attention_gradients` has them); inside
+    a traced function they are tensors of the graph.
 
     Args:
         maps: Mapping or pairs of path and weights.
@@ -688,7 +689,9 @@ class Run:
         if frame is None or self._is_elsewhere():
             return
         self._num_heard += 1
-        frame.softmaxes.append(weights)
+        is_believed = self._adapters.get(frame.path) == BY_SOFTMAX
+        if is_believed or not self._is_of_parameters(weights):
+            frame.softmaxes.append(weights)
         if self._runs_again:
             return
         if self._change and frame.path in self._chosen:
@@ -698,6 +701,13 @@ class Run:
             place = self._listener.place_of(weights)
             frame.changed.append((frame.path, weights, place))
             return weights
+
+    def _is_of_parameters(self, weights):
+        """Whether a softmax depends on no input, as far as it is heard."""
+        listener = self._listener
+        if listener is None or not listener.is_heard:
+            return False
+        return listener.is_tensor(weights) and not listener.of(weights).data
 
     def _watch(self, weights):
         """Change what a softmax gave, in a layer whose operations are heard."""
@@ -764,8 +774,9 @@ class Run:
             return
         if not any(frame.path in self._followed for frame in self._running):
             for traced in listener.traced(output):
-                if traced.weights:
-                    self._given |= traced.weights.softmaxes
+                weights = traced.weights
+                if weights and not (weights.times or weights.is_sum):
+                    self._given |= weights.softmaxes
 
     def _read_by_identity(self, frame, call, output):
         args, kwargs = frame.inputs
@@ -832,7 +843,7 @@ class Run:
             for use, reader in read.values()
             if not whys.keys() & use.weights.softmaxes
         ]
-        if self._record_read(frame, read) == 1:
+        if self._record_read(frame, own, read) == 1:
             self._note_call(frame, output)
         done = {n for use, _ in read for n in use.weights.softmaxes}
         for n, why in whys.items():
@@ -842,15 +853,21 @@ class Run:
         self._name_others(frame, own, done, reasons)
         return True
 
-    def _record_read(self, frame, read):
+    def _record_read(self, frame, own, read):
         """Record weights, each with its reader; chunks of queries as one."""
+        named = {}  # path → the softmaxes of its maps
         maps = [reader.read(use.shown()[0]) for use, reader in read]
         joined = join_chunks([reader for _, reader in read])
         for number, places in enumerate(joined):
             whole = [maps[i] for i in places]
             whole = ops.concatenate(whole, 2) if whole[1:] else whole[0]
             use = read[places[0]][0]
-            path = self._path_of(frame, min(use.weights.softmaxes))
+            softmax = min(use.weights.softmaxes)
+            path = self._path_of(frame, softmax)
+            before = named.setdefault(path, [])
+            before.append(softmax)
+            if softmax in own and before.count(softmax) < len(before):
+                path += f", softmax {own.index(softmax) + 1}"
             self._record(path, whole, at=use.place.num_records + number)
             if changes := use.weights.changes:
                 self._words.append((whole, ", ".join(dict.fromkeys(changes))))
@@ -880,7 +897,7 @@ class Run:
                 continue
             if self._listener.tracker.kinds[n] == OTHER:
                 reason = _REASONS["features"]
-                if within:
+                if within and is_known:
                     continue  # a router, a classifier
             number = own.index(n) + 1 if n in own else "of a part"
             number = f", softmax {number}" if done else ""
@@ -895,7 +912,9 @@ class Run:
         tracker = self._listener.tracker
         if tracker.kinds[number] == UNKNOWN:
             return may_be_attention(tracker.lengths[number], frame.inputs)
-        return tracker.kinds[number] != OTHER
+        uses = [u for u in tracker.uses if number in u.weights.softmaxes]
+        is_chosen = not any(use.has_queries() for use in uses)
+        return tracker.kinds[number] != OTHER or not is_chosen
 
     def _name_unused(self):
         """Name softmaxes over keys, of layers of no known kind, without use."""
@@ -1090,8 +1109,9 @@ def _parts_of(layer):
 
 
 _REASONS = {
-    "fused": "no softmax over keys was seen in it; use `keras.ops.softmax`, or "
-    "teach where its weights are by `register_attention_adapter`",
+    "fused": "no softmax of its inputs over keys was seen; use "
+    "`keras.ops.softmax`, or teach where its weights are by "
+    "`register_attention_adapter`",
     "unseen operation": "this operation may weigh values, and forms no weights "
     "that can be seen",
     "open": "what becomes of its softmax could not be followed",

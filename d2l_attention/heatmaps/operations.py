@@ -127,11 +127,8 @@ class Listener:
         if known.weights:
             return known
         axes = list(known.axes)
-        for i, kind in enumerate(kinds[:-1]):
-            kinds_before = {p.kind for p in axes[i]}
-            is_sure = len(kinds) != 3
-            is_sure |= max(kinds_before, default=UNKNOWN) >= min(kind, EITHER)
-            if not is_sure or UNKNOWN in kinds_before:
+        for i in range(len(kinds) - 1):
+            if UNKNOWN in {p.kind for p in axes[i]}:
                 axes[i] = new.axes[i]
         return Traced(axes, True)
 

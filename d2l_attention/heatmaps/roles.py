@@ -120,6 +120,7 @@ class Traced:
         self.weights = weights
         self.random = False
         self.is_exp = False
+        self.exp_of = None  # what it is the exponential of
         self.sum_of = None  # what it is the sum of, and over which axes
         self.number = None  # of a constant without axes
         self.narrow = None  # what was repeated to it
@@ -127,6 +128,10 @@ class Traced:
     @property
     def shape(self):
         return tuple(math.prod(p.size for p in axis) for axis in self.axes)
+
+    def is_same_exp(self, other):
+        """Whether both are one exponential, be it computed twice."""
+        return self is other or None is not self.exp_of is other.exp_of
 
 
 class Use(NamedTuple):
@@ -139,6 +144,20 @@ class Use(NamedTuple):
     others: list  # pieces that are summed over with them, as heads
     shared: list  # pieces that the values have too
     reason: str | None  # why they are not the weights of a map
+
+    def has_queries(self):
+        """Whether it attends, though to no positions: what chooses does not.
+
+        It attends to itself; or its queries, positions, share what they see.
+        """
+        if self.reason != _NO_POSITIONS:
+            return False
+        others = [p for a in self.axes for p in a if p not in self.keys]
+        seen = origins_in([self.keys]) - {*self.keys}
+        own = [p for p in others if p not in self.shared]
+        return any(seen.intersection(p.origins()) for p in others) or any(
+            EITHER <= p.kind < BATCH for p in own
+        )
 
     def shown(self):
         """The tensor with the weights, and its axes.
@@ -363,7 +382,7 @@ class Tracker:
         """`name` is that of the operation."""
         if name in DIVIDES and len(inputs) == 2:
             x, by = inputs
-            if x.is_exp and by.sum_of and by.sum_of[0] is x:
+            if x.is_exp and by.sum_of and by.sum_of[0].is_same_exp(x):
                 axes = by.sum_of[1]
                 if len(axes) == 1:  # a softmax, written out
                     return self.softmax(x, axes[0])
@@ -388,6 +407,10 @@ class Tracker:
         made.is_exp = name in EXP or (
             name in keeps and any(x.is_exp for x in inputs)
         )
+        if name in EXP:
+            made.exp_of = inputs[0]
+        elif name in PLAIN:
+            made.exp_of = inputs[0].exp_of
         if all(math.prod(x.shape) == 1 for x in inputs[1:]):
             made.sum_of = inputs[0].sum_of  # a cast, or an epsilon
         return made
@@ -423,6 +446,10 @@ class Tracker:
         if not with_weights:
             return None
         weights = with_weights[0].weights
+        if weights.times and not self._is_linear(inputs, name):
+            for x in with_weights:
+                self._lose(x.weights, "what comes of its product is no sum")
+            return None
         if len(inputs) == 1:
             if name in PLAIN:
                 return weights
@@ -458,6 +485,16 @@ class Tracker:
         word = f"{_WORDS.get(name, name)} with {what}"
         return weights.changed(word)
 
+    def _is_linear(self, inputs, name):
+        """Whether a sum over keys can come after it as well as before."""
+        others = [x for x in inputs if not x.weights]
+        if name in PLAIN or any(x.random for x in others):
+            return True
+        is_epsilon = bool(others) and all(_is_tiny(x) for x in others)
+        if is_epsilon and name in ADDS and name not in LARGEST:
+            return True
+        return name in {*MULTIPLIES, *DIVIDES}
+
     def softmax(self, x, axis):
         number = len(self.places)
         axis %= len(x.axes)
@@ -490,7 +527,7 @@ class Tracker:
             return made
         weights, gone = x.weights, [p for i in over for p in x.axes[i]]
         is_over_keys = any(p.softmax in weights.softmaxes for p in gone)
-        if name in SUMS and weights.times:
+        if name in {*SUMS, "Mean"} and weights.times:
             is_one_key = any(x.shape[i] == 1 for i in over)
             if (is_over_keys or is_one_key) and self._use_product(x, over):
                 return made
@@ -501,13 +538,16 @@ class Tracker:
 
     def _use_product(self, x, over):
         """Σ weights · values, of which the product came first."""
+        gone = {p for i in over for p in x.axes[i]}
         for values, before in reversed(x.weights.times):
-            pad = len(x.axes) - len(values.axes)
-            own = len(x.axes) - len(before.axes)
+            rank = max(len(values.axes), len(before.axes))
             mine = [[p for p in a if not p.is_repeat()] for a in before.axes]
-            axes = [[]] * own + mine
-            have = [[]] * pad + values.axes
-            kept = [i for i in range(len(axes)) if i not in over]
+            axes = [[]] * (rank - len(mine)) + mine
+            have = [[]] * (rank - len(values.axes)) + values.axes
+            if gone:  # the axes may have another order by now
+                pairs = enumerate(zip(axes, have, strict=True))
+                over = {i for i, (a, b) in pairs if gone & {*a, *b}}
+            kept = [i for i in range(rank) if i not in over]
             if any(have[i] and not axes[i] for i in kept):
                 break
         else:
@@ -516,7 +556,7 @@ class Tracker:
         if (values, before) != x.weights.times[-1]:
             self._note_use(weights, before.axes, [], [], _AGAIN)
             return True
-        if axes[-1] and have[-1] and len(x.axes) - 1 not in over:
+        if axes[-1] and have[-1] and rank - 1 not in over:
             reason = _FOR_EACH_FEATURE
         shared = [p for i in kept if have[i] for p in axes[i]]
         summed = [(axes[i], have[i]) for i in over]
@@ -542,6 +582,8 @@ class Tracker:
             # are shares of features.
             plain = [not self._are_values(x.weights) for x in operands]
             is_weights = plain if any(plain) else is_weights
+            if all(x.weights.times for x in operands):
+                is_weights = [False, False]  # a product of values
         is_by_inputs = sum(x.data for x in operands) > 1
         for name in axes_of.keys() - {*kept}:
             for data, axis in axes_of[name]:
@@ -646,7 +688,8 @@ PLAIN = {"Identity", "Cast", "StopGradient", "CheckNumerics", "PreventGradient"}
 EXP = {"Exp"}
 MULTIPLIES = {"Mul", "MulNoNan"}
 DIVIDES = {"RealDiv", "DivNoNan", "Div"}
-ADDS = {"AddV2", "Add", "Maximum"}
+LARGEST = {"Maximum"}
+ADDS = {"AddV2", "Add", *LARGEST}
 SUMS = {"Sum"}
 CHOOSES = {"SelectV2", "Select"}
 
@@ -725,6 +768,9 @@ def _roles(use, axes, outputs, tracker):
         for p in own
         if p.kind == POSITION or (p.kind == EITHER and not is_group(p))
     ]
+    of_batch = {
+        p for axis in axes if BATCH in {q.kind for q in axis} for p in axis
+    }
     heads = [p for p in use.shared if p.kind < EITHER and not p.is_repeat()]
     roles = {p: "keys" for p in pieces if p in use.keys}
     roles |= {p: "batch" for p in pieces if p.kind == BATCH and p not in roles}
@@ -741,10 +787,19 @@ def _roles(use, axes, outputs, tracker):
                 return None  # values for each pair, or for each of a group?
             roles[p] = "windows"
         elif p in use.shared:
-            is_window = p.kind == EITHER and heads and queries
+            is_window = (
+                p.kind == EITHER and (heads or p in of_batch) and queries
+            )
             roles[p] = "windows" if is_window else "heads"
     others = [p for p in left if p not in roles]
-    if any(p in tracker.consumed for p in others):
+    # Latent queries are summed over, too, by those that attend to them later.
+    later = origins_in(
+        [p for p in axis if p not in u.keys]
+        for u in tracker.uses
+        if u is not use
+        for axis in u.axes
+    )
+    if any(p in tracker.consumed and p not in later for p in others):
         return _FOR_EACH_FEATURE
     # Learned queries, or heads that share their keys.
     given = [x.axes for x in outputs if not x.weights]

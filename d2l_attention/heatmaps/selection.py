@@ -178,7 +178,7 @@ def _names(key, path):
 
 def _first_call(path):
     """The path of a layer's first call, whose tokens all its calls have."""
-    return path.split("#")[0]
+    return path.split("#")[0].split(", softmax ")[0]
 
 
 def check_mapping(maps):

@@ -60,7 +60,8 @@ def listen(hear, watch, formed, aside):
 
 def as_rows(weights, axis):
     """A softmax `(…, T, S)`, of two axes `(B, 1, S)`, whatever its axis."""
-    weights = ops.moveaxis(weights, axis, -1)
+    if axis not in (-1, len(weights.shape) - 1):
+        weights = ops.moveaxis(weights, axis, -1)
     return weights[:, None] if len(weights.shape) == 2 else weights
 
 
@@ -105,10 +106,17 @@ def _for_each_head(key, query):
 
 def may_hold_attention(layer):
     """Whether its own code may hold attention that it does not tell of."""
-    if isinstance(layer, keras.layers.Lambda):
+    if isinstance(layer, _HOLDS_WHAT_IT_IS_GIVEN):
         return True
     of_library = package_of(layer) in ("keras", "d2l_attention")
     return not of_library or bool(softmaxes_of_functional(layer))
+
+
+_HOLDS_WHAT_IT_IS_GIVEN = (
+    keras.layers.Lambda,
+    keras.layers.TorchModuleWrapper,
+    keras.layers.JaxLayer,
+)
 
 
 def softmaxes_of_functional(model):
@@ -130,7 +138,7 @@ def package_of(layer):
 
 def may_be_attention(length, inputs):
     """Whether inputs have as many positions as a softmax runs over."""
-    shapes = [getattr(x, "shape", ()) for x in tree.flatten(inputs)]
+    shapes = [tuple(getattr(x, "shape", ())) for x in tree.flatten(inputs)]
     between = [shape[1:-1] or shape[1:] for shape in shapes if len(shape) > 1]
     sizes = {n for shape in between for n in shape}
     sizes |= {math.prod(shape) for shape in between if None not in shape}

@@ -169,6 +169,13 @@ class TensorFlowListener(Listener):
         axis = int(_number(inputs[-1])) % len(outputs[0].shape)
         return self.tracker.join(x[:-1], axis)
 
+    def _OneHot(self, name, x, inputs, attrs, outputs):
+        axis, shape = attrs["axis"], tuple(outputs[0].shape)
+        axes = [*x[0].axes]
+        place = len(axes) if axis == -1 else axis
+        axes[place:place] = fresh((shape[place],)).axes
+        return Traced(axes, True)
+
     def _Pack(self, name, x, inputs, attrs, outputs):
         return self.tracker.stack(x, attrs["axis"] % len(outputs[0].shape))
 

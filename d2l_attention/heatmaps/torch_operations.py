@@ -73,6 +73,7 @@ NAMES = {
     "maximum": "Maximum",
     "minimum": "Minimum",
     "sum": "Sum",
+    "mean": "Mean",
     "where": "SelectV2",
     "masked_fill": "SelectV2",
     "tril": "SelectV2",
@@ -95,8 +96,13 @@ class TorchListener(Listener):
     def is_tensor(self, x):
         import torch
 
-        is_plain = isinstance(x, torch.Tensor) and x.layout == torch.strided
-        return is_plain and not x.is_nested
+        if not isinstance(x, torch.Tensor) or x.layout != torch.strided:
+            return False
+        try:
+            x.data_ptr()
+        except RuntimeError:  # of `torch.vmap`, which has none
+            return False
+        return not x.is_nested
 
     def number(self, x):
         return None  # Python's numbers are told as such
@@ -111,6 +117,7 @@ class TorchListener(Listener):
     @contextlib.contextmanager
     def hearing(self):
         try:
+            import torch
             from torch.utils._python_dispatch import TorchDispatchMode
         except ImportError:
             yield False
@@ -120,6 +127,11 @@ class TorchListener(Listener):
         class Mode(TorchDispatchMode):
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
                 kwargs = kwargs or {}
+                if torch.is_inference_mode_enabled():  # which keeps them whole
+                    with self:
+                        parts = function.decompose(*args, **kwargs)
+                    if parts is not NotImplemented:
+                        return parts
                 result = function(*args, **kwargs)
                 if not listener._is_paused:
                     listener.hear(function, args, kwargs, result)

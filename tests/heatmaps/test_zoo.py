@@ -103,7 +103,7 @@ def test_each_map_of_a_layer_has_its_own_words():
 
     model, inputs, *_ = of_function(call, draw(B, T, D))
     _, maps = get_attention_weights(model, *inputs)
-    assert maps.after_softmax == {"some#2": "power with constants"}
+    assert maps.after_softmax == {"some, softmax 2": "power with constants"}
 
 
 @pytest.mark.parametrize("name", AFTER)
@@ -197,6 +197,15 @@ def attend_with_jax(x):
     return jax.nn.softmax(x @ x.swapaxes(-1, -2) / 4) @ x
 
 
+def attend_with_a_mean(x):
+    import jax
+
+    def _mean(weights, x):  # called as JAX's own
+        return (weights[..., None] * x[:, None]).sum(2)
+
+    return jax.jit(_mean)(jax.nn.softmax(x @ x.swapaxes(1, 2) / 4), x)
+
+
 def attend_with_the_fused_function(x):
     import jax
 
@@ -215,6 +224,7 @@ WAYS = {
     ),
     "over the batch": lambda jax: jax.vmap(attend_with_jax),
     "remembered": lambda jax: jax.checkpoint(attend_with_jax),
+    "a sum that is called mean": lambda jax: attend_with_a_mean,
     "the fused function": lambda jax: attend_with_the_fused_function,
 }
 
@@ -234,3 +244,15 @@ def test_attention_of_jax_is_read_whatever_runs_it(way):
     np.testing.assert_array_equal(to_numpy(outputs), to_numpy(plain))
     expected = softmax(x @ x.swapaxes(1, 2) / 4)[:, None]
     np.testing.assert_allclose(maps["of_jax"], expected, atol=1e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="torch's mode")
+def test_attention_is_read_in_inference_mode():
+    import torch
+
+    x = ops.convert_to_tensor(draw(B, T, D))
+    with torch.inference_mode():
+        _, maps, _ = ask(PlainHeads(name="plain"), x)
+    z = to_numpy(x)
+    expected = softmax(z @ z.swapaxes(1, 2) / 4)[:, None]
+    np.testing.assert_allclose(maps["plain"], expected, atol=1e-5)

@@ -1024,8 +1024,8 @@ def without_weights():
         y = layers.LayerNormalization()(y + part(y))
     model, inputs = keras.Model(x, y), draw(3, 8, 8)
     named = {
-        "linear": "no softmax over keys was seen",
-        "fast": "no softmax over keys was seen",
+        "linear": "no softmax of its inputs over keys was seen",
+        "fast": "no softmax of its inputs over keys was seen",
         "efficient": "each feature of its values has weights of its own",
     }
     return Case(trained(model, inputs), (inputs,), ["known"], named)
@@ -1234,7 +1234,7 @@ def conformer_of_length(length):
     model = keras.Model(x, layers.LayerNormalization()(y + z))
     features = "does not run over positions of its inputs"
     named = dict.fromkeys(["softmax", "danet"], features)
-    none = "no softmax over keys was seen in it"
+    none = "no softmax of its inputs over keys was seen"
     named |= dict.fromkeys(["excitation", "spatial"], none)
     sounds = draw(3, length, 8)
     return Case(trained(model, sounds), (sounds,), ["known"], named)
@@ -1823,7 +1823,8 @@ def pooled_model(size, before, scores_of, softmax, after):
     y = after(layers.Dot(axes=1)([weights, y]))
     y = layers.Dense(T, activation="softmax")(y)
     model = keras.Model(x, y, name="pools")
-    return Case(model, (draw(B, size, D),), ["known", "pool"])
+    x = draw(B, size, D)
+    return Case(trained(model, x), (x,), ["known", "pool"])
 
 
 def flat_scores(x):
@@ -1998,3 +1999,163 @@ def each_step_of_time_distributed_has_its_map():
     model = layers.TimeDistributed(Selves(name="self"))
     paths = [f"self/attention{end}" for end in ("", "#2", "#3")]
     return Case(model, (draw(2, 3, 5, 8),), paths)
+
+
+# Layers of no known kind, as users write them
+
+
+def experts_beside(mix):
+    """Three experts of the mean of a sentence, and a known attention."""
+    x = keras.Input((T, D))
+    y = layers.GlobalAveragePooling1D()(known()(x, x))
+    gate = layers.Dense(3, activation="softmax")(y)
+    y = mix(gate, [layers.Dense(D)(y) for _ in range(3)], y)
+    model = keras.Model(x, y)
+    return Case(model, (draw(B, T, D),), ["known"])
+
+
+def in_a_lambda(gate, experts, y):
+    stacked = layers.Lambda(lambda x: ops.stack(x, 1))(experts)
+    mixed = layers.Lambda(lambda x: ops.sum(x[0][..., None] * x[1], 1))
+    return mixed([gate, stacked])
+
+
+def by_rows(gate, experts, y):
+    rows = [layers.Reshape((1, D))(expert) for expert in experts]
+    mixed = layers.Lambda(lambda x: ops.sum(x[0][..., None] * x[1], 1))
+    return mixed([gate, layers.Concatenate(axis=1)(rows)])
+
+
+def of_one_dense_layer(gate, experts, y):
+    means = layers.Reshape((3, D))(layers.Dense(3 * D)(y))
+    mixed = layers.Lambda(lambda x: ops.einsum("be,bed->bd", *x))
+    return mixed([gate, means])
+
+
+@case(mix=[in_a_lambda, by_rows, of_one_dense_layer])
+def experts_of_a_sentence_mixed(mix):
+    return experts_beside(mix)
+
+
+def of_layer(call, *inputs, **named):
+    methods = {"call": lambda self, *inputs: call(*inputs)}
+    layer = type("Own", (layers.Layer,), methods)(name="own")
+    return Case(layer, inputs, [] if named else ["own"], named)
+
+
+@case()
+def rows_of_a_picture_in_the_batch():
+    def call(x):
+        rows = ops.reshape(x, (B * 4, T, D))
+        return ops.reshape(attend(rows), x.shape)
+
+    return of_layer(call, draw(B, 4, T, D))
+
+
+@case()
+def a_gate_of_positions_before_a_curve():
+    def call(x):
+        gated = ops.relu(x * ops.softmax(x[..., :1], axis=1))
+        return ops.sum(gated, axis=1)
+
+    return of_layer(call, draw(B, T, D), own="is no sum")
+
+
+@case()
+def a_gate_beside_what_it_gates():
+    def call(x):
+        gated = x * ops.softmax(x[..., :1], axis=1) + x
+        return ops.sum(gated, axis=1)
+
+    return of_layer(call, draw(B, T, D), own="is no sum")
+
+
+@case()
+def the_mean_of_what_was_weighed():
+    x = keras.Input((T, D))
+    weights = layers.Softmax(axis=1, name="own")(layers.Dense(1)(x))
+    weights = Telling()(weights)
+    y = layers.GlobalAveragePooling1D()(layers.Multiply()([x, weights]))
+    model, x = keras.Model(x, known()(y[:, None], x)), draw(B, T, D)
+    return Case(trained(model, x), (x,), ["own", "known"])
+
+
+@case()
+def what_was_weighed_is_turned_and_summed():
+    def call(x):
+        weights = ops.softmax(x[..., :1], axis=1)
+        tell(ops.transpose(weights, (0, 2, 1)))
+        return ops.sum(ops.transpose(x * weights, (0, 2, 1)), -1)
+
+    return of_layer(call, draw(B, T, D))
+
+
+@case()
+def tokens_of_one_hot_ids():
+    return of_layer(lambda x: attend(ops.one_hot(x, 11)), ids(B, T))
+
+
+@case()
+def queries_that_are_learned_attend_to_each_other_first():
+    queries = draw(1, 3, D)
+
+    def call(x):
+        q = ops.matmul(ops.softmax(scores(queries)), queries)
+        q = ops.repeat(q, x.shape[0], axis=0)
+        return ops.matmul(tell(ops.softmax(scores(q, x))), x)
+
+    return of_layer(call, draw(B, T, D))
+
+
+@case()
+def latents_that_attend_to_themselves_afterwards():
+    queries = draw(3, D)
+
+    def call(x):
+        z = ops.einsum("td,bsd->bts", queries, x)
+        latents = ops.matmul(tell(ops.softmax(z)), x)
+        return ops.matmul(ops.softmax(scores(latents)), latents)
+
+    case = of_layer(call, draw(B, T, D))
+    why = {"own, softmax 2": "does not run over positions"}
+    return case._replace(named=why)
+
+
+@case()
+def features_that_are_tokens():
+    def call(x):
+        features = ops.linspace(1.0, 2.0, D)
+        tokens = x[..., None] * features
+        return ops.matmul(ops.softmax(scores(tokens)), tokens)
+
+    x = ops.convert_to_tensor(draw(B, T))
+    return of_layer(call, x, own="does not run over positions")
+
+
+@case()
+def an_exponential_that_is_computed_twice():
+    def call(x):
+        z = scores(x)
+        weights = ops.exp(z) / ops.sum(ops.exp(z), axis=-1, keepdims=True)
+        return ops.matmul(tell(weights), x)
+
+    return of_layer(call, draw(B, T, D))
+
+
+@case(
+    pytest.mark.skipif(
+        keras.backend.backend() == "tensorflow", reason="it makes a graph"
+    )
+)
+def one_sentence_after_another_by_vectorized_map():
+    def call(x):
+        z = ops.einsum("btd,bsd->bts", x, x) / 4
+        tell(ops.softmax(z)) if _told is not None else None
+        return ops.vectorized_map(
+            lambda x: ops.matmul(
+                ops.softmax(ops.matmul(x, ops.transpose(x)) / 4), x
+            ),
+            x,
+        )
+
+    return of_layer(call, draw(B, T, D))

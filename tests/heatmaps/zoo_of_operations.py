@@ -309,7 +309,7 @@ def a_layer_with_self_and_cross_attention_to(length):
         return x + ops.matmul(tell(ops.softmax(over(x, y))), y)
 
     case = of_function(call, draw(B, T, D), vary(B, length, D))
-    return case._replace(paths=["some", "some#2"])
+    return case._replace(paths=["some", "some, softmax 2"])
 
 
 @case(heard=True)
@@ -324,7 +324,7 @@ def both_directions_of_bidaf():
         return ops.concatenate([h, to_words, h * whole], axis=-1)
 
     case = of_function(call, draw(B, T, D), draw(B, S, D))
-    return case._replace(paths=["some", "some#2"])
+    return case._replace(paths=["some", "some, softmax 2"])
 
 
 @case(heard=True, size=[2, 3])
