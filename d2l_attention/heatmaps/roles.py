@@ -787,9 +787,8 @@ def _roles(use, axes, outputs, tracker):
                 return None  # values for each pair, or for each of a group?
             roles[p] = "windows"
         elif p in use.shared:
-            is_window = (
-                p.kind == EITHER and (heads or p in of_batch) and queries
-            )
+            is_beside = heads or p in of_batch
+            is_window = p.kind == EITHER and is_beside and queries
             roles[p] = "windows" if is_window else "heads"
     others = [p for p in left if p not in roles]
     # Latent queries are summed over, too, by those that attend to them later.
