@@ -722,7 +722,9 @@ class Run:
         """A `Softmax` layer sets masked weights to 0 after its softmax."""
         (axis,) = tree.flatten(layer.axis)  # Keras may write (3,) for 3
         weights = as_rows(weights, axis)
-        self._owner().softmaxes[-1] = weights
+        softmaxes = self._owner().softmaxes
+        if softmaxes:  # else it is one of parameters
+            softmaxes[-1] = weights
 
     def _leave(self, frame, call, output):
         """A call returns: what were its softmaxes?"""

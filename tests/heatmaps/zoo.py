@@ -2159,3 +2159,41 @@ def one_sentence_after_another_by_vectorized_map():
         )
 
     return of_layer(call, draw(B, T, D))
+
+
+class LearnedFirst(keras.Model):
+    """Learned queries attend to each other, by a layer of Keras's."""
+
+    def __init__(self):
+        super().__init__()
+        self.own, self.cross = known("own"), known("cross")
+        self.queries = self.add_weight(shape=(1, 3, D), initializer="normal")
+
+    def call(self, x):
+        queries = ops.repeat(self.queries, x.shape[0], axis=0)
+        return self.cross(self.own(queries, queries), x)
+
+
+class WithSoftmaxLayer(layers.Layer):
+    """The same, by a `Softmax` layer of Keras's within one of no known kind."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.weigh, self.queries = layers.Softmax(), draw(1, 3, D)
+
+    def call(self, x):
+        queries = ops.convert_to_tensor(self.queries)
+        queries = self.weigh(scores(queries)) @ queries
+        queries = ops.repeat(queries, x.shape[0], axis=0)
+        return ops.matmul(tell(self.weigh(scores(queries, x))), x)
+
+
+@case(everywhere=True)
+def learned_queries_attend_to_each_other_by_layers_of_keras():
+    x = draw(B, T, D)
+    return Case(trained(LearnedFirst(), x), (x,), ["own", "cross"])
+
+
+@case(everywhere=True)
+def a_softmax_layer_of_parameters_comes_first():
+    return Case(WithSoftmaxLayer(name="own"), (draw(B, T, D),), ["own"])
