@@ -387,12 +387,8 @@ class Run:
             if path not in self._adapters and may_hold_attention(layer)
         }
         self._wanted = layers
-        candidates = [*self._adapters]
-        if layers is not None:
-            candidates += [p for p in self._layers if p in self._others]
-        self._chosen = set(select_layers(candidates, layers))
-        if layers is None:
-            self._chosen |= self._others
+        others = [path for path in self._layers if path in self._others]
+        self._chosen = set(select_layers([*self._adapters, *others], layers))
         self._model = model
         self.readers = {}  # path → how each of its softmaxes is read
         self._unread_steps = set()  # paths
@@ -538,7 +534,7 @@ class Run:
             self._called.add(path)
             self._num_model_calls += layer is self._model
             num_heard = self._num_heard
-            if path in self._followed:
+            if path in self._followed and isinstance(layer, keras.Model):
                 args, kwargs = tree.map_structure(_as_tensor, (args, kwargs))
             made = len(self.records), len(self._skips)
             frame = _Frame(path, layer, (args, kwargs), [], *made, [])
@@ -1063,7 +1059,6 @@ _LISTENERS = {  # each imports its backend
 }
 _PROTOCOL = "start", "step"
 _ONE_AT_A_TIME = threading.RLock()
-_SOFTMAX_LAYERS = (keras.layers.Softmax, keras.layers.Activation)
 _DROPPING = (
     keras.layers.Dropout,
     keras.layers.GaussianDropout,

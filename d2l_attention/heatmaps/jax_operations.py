@@ -10,7 +10,7 @@ import string
 import weakref
 
 from d2l_attention.heatmaps.operations import Listener
-from d2l_attention.heatmaps.roles import Traced, fresh
+from d2l_attention.heatmaps.roles import fresh
 import numpy as np
 
 SHAPES = {"reshape", "squeeze", "expand_dims"}
@@ -64,11 +64,18 @@ NAMES = {
     **dict.fromkeys(("convert_element_type", "copy", "copy_p"), "Identity"),
     **dict.fromkeys(("stop_gradient", "reduce_precision"), "Identity"),
 }
+RULES = {
+    **dict.fromkeys(SHAPES, "reshape"),
+    **dict.fromkeys(REDUCTIONS, "reduce"),
+    **dict.fromkeys(IN_PLACE, "in_place"),
+}
 KEEP_A_NUMBER = SHAPES | {"convert_element_type", "broadcast_in_dim"}
 
 
 class JaxListener(Listener):
     """Arrays are told apart by their `id`, as long as they live."""
+
+    ELEMENTWISE, RULES = ELEMENTWISE, RULES
 
     def __init__(self, tracker):
         super().__init__(tracker)
@@ -83,7 +90,6 @@ class JaxListener(Listener):
     def put(self, tensor, traced):
         if not self.is_tensor(tensor):
             return
-
         key = id(tensor)
 
         def forget(_):
@@ -180,12 +186,7 @@ class JaxListener(Listener):
         shapes = [tuple(y.shape) for y in outputs]
         if name in FUNCTIONS:
             return self._function(x, params, shapes)
-        if name in ELEMENTWISE:
-            rule = self._elementwise
-        else:
-            rule = getattr(self, f"_{_RULES.get(name, name)}", None)
-        made = rule and rule(name, x, params, shapes, values)
-        return [made] if isinstance(made, Traced) else made
+        return self.by_rule(name, x, params, shapes, values)
 
     def _function(self, x, params, shapes):
         closed = _inner(params)
@@ -250,10 +251,8 @@ class JaxListener(Listener):
 
     def _broadcast_in_dim(self, name, x, params, shapes, values):
         """What is repeated is, in arithmetic, as narrow as it was."""
-        places, shape = (
-            list(params["broadcast_dimensions"]),
-            [1] * len(shapes[0]),
-        )
+        shape = [1] * len(shapes[0])
+        places = params["broadcast_dimensions"]
         for place, size in zip(places, x[0].shape, strict=True):
             shape[place] = size
         narrow = self.tracker.reshape(x[0], shape)
@@ -267,7 +266,8 @@ class JaxListener(Listener):
         return self.tracker.repeat(x[0], shapes[0])
 
     def _dot_general(self, name, x, params, shapes, values):
-        (summed, batch), waiting = _pairs(params), iter(string.ascii_letters)
+        summed, batch = params["dimension_numbers"]
+        waiting = iter(string.ascii_letters)
         names, kept = [[None] * len(y.axes) for y in x], ""
         for pairs in (batch, summed):
             for i, j in zip(*pairs, strict=True):
@@ -314,23 +314,12 @@ class JaxListener(Listener):
         return self.written(*x[:2])
 
     def _split(self, name, x, params, shapes, values):
-        start, made = 0, []
-        for size in params["sizes"]:
-            made.append(self._cut(x[0], params["axis"], start, int(size)))
-            start += int(size)
-        return made
+        return self.parts(x[0], params["axis"], [*map(int, params["sizes"])])
 
     def _unstack(self, name, x, params, shapes, values):
-        parts = [
-            self._cut(x[0], params["axis"], i, 1) for i in range(len(shapes))
-        ]
+        parts = self.parts(x[0], params["axis"], [1] * len(shapes))
         pairs = zip(parts, shapes, strict=True)
         return [self.tracker.reshape(part, shape) for part, shape in pairs]
-
-    def _cut(self, x, axis, start, size):
-        cuts = [None] * len(x.axes)
-        cuts[axis] = start, start + size, 1
-        return self.tracker.cut(x, cuts)
 
     def _gather(self, name, x, params, shapes, values):
         """Rows at indices, if they are whole."""
@@ -437,15 +426,3 @@ def _operations_in(value):
     names = {equation.primitive.name for equation in equations}
     parts = [[*equation.params.values()] for equation in equations]
     return names | _operations_in(parts)
-
-
-def _pairs(params):
-    (a, b), (c, d) = params["dimension_numbers"]
-    return (a, b), (c, d)
-
-
-_RULES = {
-    **dict.fromkeys(SHAPES, "reshape"),
-    **dict.fromkeys(REDUCTIONS, "reduce"),
-    **dict.fromkeys(IN_PLACE, "in_place"),
-}

@@ -1,6 +1,7 @@
 """What the operations of a layer, as they run, say of the axes of tensors."""
 
 import contextlib
+import itertools
 import math
 
 from d2l_attention.heatmaps.roles import (
@@ -24,6 +25,9 @@ class Listener:
     are heard (`hearing`); each is a call of `note`. Of all tensors, only the
     weights of a softmax are kept alive.
     """
+
+    ELEMENTWISE = frozenset()  # operations on numbers in the same place
+    RULES = {}  # of others, the method that has their rule, if not their own
 
     def __init__(self, tracker):
         self.tracker = tracker
@@ -182,6 +186,26 @@ class Listener:
         if any(word in name.lower() for word in _WEIGHING):
             self.tracker.miss(name)
         return [self.tracker.unknown(inputs, s, name) for s in shapes]
+
+    def by_rule(self, name, *args):
+        """What comes of an operation, by the method with its rule, or None."""
+        rule = self.RULES.get(name, name)
+        rule = "elementwise" if name in self.ELEMENTWISE else rule
+        rule = getattr(self, f"_{rule}", None)
+        made = rule and rule(name, *args)
+        return [made] if isinstance(made, Traced) else made
+
+    def part(self, x, axis, start, size):
+        """What is known of a part of a tensor along an axis."""
+        cuts = [None] * len(x.axes)
+        cuts[axis] = start, start + size, 1
+        return self.tracker.cut(x, cuts)
+
+    def parts(self, x, axis, sizes):
+        """The same, of parts that stand one after the other."""
+        ends = itertools.accumulate(sizes)
+        pairs = zip(ends, sizes, strict=True)
+        return [self.part(x, axis, end - size, size) for end, size in pairs]
 
     def written(self, cache, rows):
         """A cache, of which a part is written anew."""

@@ -146,9 +146,11 @@ class Use(NamedTuple):
     reason: str | None  # why they are not the weights of a map
 
     def has_queries(self):
-        """Whether it attends, though to no positions: what chooses does not.
+        """Whether it attends, though to no positions of the inputs.
 
-        It attends to itself; or its queries, positions, share what they see.
+        Its keys are its own queries, as of features that are tokens; or its
+        queries, positions, see the same values. What a router or a gate
+        chooses is another for each.
         """
         if self.reason != _NO_POSITIONS:
             return False

@@ -53,9 +53,20 @@ IN_PLACE = {
     *("MaxPool3D", "AvgPool3D", "Conv"),
 }
 
+RULES = {
+    **dict.fromkeys(PRODUCTS, "matmul"),
+    **dict.fromkeys(REDUCTIONS, "reduce"),
+    **dict.fromkeys(("Reshape", "Squeeze", "ExpandDims"), "reshape"),
+    **dict.fromkeys(("BroadcastTo", "Tile"), "repeat"),
+    **dict.fromkeys(IN_PLACE, "in_place"),
+    **dict.fromkeys(("GatherV2", "Gather"), "take"),
+}
+
 
 class TensorFlowListener(Listener):
     """Tensors have numbers, which are never used again."""
+
+    ELEMENTWISE, RULES = ELEMENTWISE, RULES
 
     def key(self, tensor):
         return tensor._id
@@ -101,11 +112,7 @@ class TensorFlowListener(Listener):
 
     def _rule(self, name, inputs, attrs, outputs):
         traced = [self.of(x) for x in inputs if self.is_tensor(x)]
-        rule = getattr(self, f"_{_RULES.get(name, name)}", None)
-        if name in ELEMENTWISE:
-            rule = self._elementwise
-        made = rule and rule(name, traced, inputs, attrs, outputs)
-        return [made] if isinstance(made, Traced) else made
+        return self.by_rule(name, traced, inputs, attrs, outputs)
 
     def _elementwise(self, name, x, inputs, attrs, outputs):
         shape = tuple(outputs[0].shape)
@@ -180,29 +187,19 @@ class TensorFlowListener(Listener):
         return self.tracker.stack(x, attrs["axis"] % len(outputs[0].shape))
 
     def _Unpack(self, name, x, inputs, attrs, outputs):
-        axis, made = attrs["axis"] % len(x[0].axes), []
-        for i, result in enumerate(outputs):
-            one = self._cut_at(x[0], axis, i, 1)
-            made.append(self.tracker.reshape(one, tuple(result.shape)))
-        return made
+        parts = self.parts(x[0], attrs["axis"], [1] * len(outputs))
+        pairs = zip(parts, outputs, strict=True)
+        return [self.tracker.reshape(p, tuple(y.shape)) for p, y in pairs]
 
     def _Split(self, name, x, inputs, attrs, outputs):
-        return self._parts(x[1], inputs[0], outputs)
+        return self._split(x[1], inputs[0], outputs)
 
     def _SplitV(self, name, x, inputs, attrs, outputs):
-        return self._parts(x[0], inputs[2], outputs)
+        return self._split(x[0], inputs[2], outputs)
 
-    def _parts(self, x, axis, outputs):
-        axis, start, made = int(_number(axis)) % len(x.axes), 0, []
-        for result in outputs:
-            made.append(self._cut_at(x, axis, start, result.shape[axis]))
-            start += result.shape[axis]
-        return made
-
-    def _cut_at(self, x, axis, start, size):
-        cuts = [None] * len(x.axes)
-        cuts[axis] = start, start + size, 1
-        return self.tracker.cut(x, cuts)
+    def _split(self, x, axis, outputs):
+        axis = int(_number(axis)) % len(x.axes)
+        return self.parts(x, axis, [y.shape[axis] for y in outputs])
 
     def _Slice(self, name, x, inputs, attrs, outputs):
         starts, sizes = _number(inputs[1]).tolist(), outputs[0].shape
@@ -262,14 +259,6 @@ class TensorFlowListener(Listener):
 
 
 _LETTERS = "ABCDEFGH"
-_RULES = {
-    **dict.fromkeys(PRODUCTS, "matmul"),
-    **dict.fromkeys(REDUCTIONS, "reduce"),
-    **dict.fromkeys(("Reshape", "Squeeze", "ExpandDims"), "reshape"),
-    **dict.fromkeys(("BroadcastTo", "Tile"), "repeat"),
-    **dict.fromkeys(IN_PLACE, "in_place"),
-    **dict.fromkeys(("GatherV2", "Gather"), "take"),
-}
 
 
 def _text(name):

@@ -82,6 +82,16 @@ NAMES = {
     **dict.fromkeys(("lift_fresh", "lift_fresh_copy", "copy"), "Identity"),
 }
 
+RULES = {
+    **dict.fromkeys(SHAPES, "reshape"),
+    **dict.fromkeys(("transpose", "t", "swapaxes"), "transpose"),
+    **dict.fromkeys(("_softmax", "_safe_softmax"), "softmax_"),
+    **dict.fromkeys(("expand", "repeat"), "repeat"),
+    **dict.fromkeys(("split", "split_with_sizes", "unbind"), "split"),
+    **dict.fromkeys(REDUCTIONS, "reduce"),
+    **dict.fromkeys(IN_PLACE, "in_place"),
+}
+
 
 class TorchListener(Listener):
     """Tensors are told apart by where their numbers stand.
@@ -89,6 +99,8 @@ class TorchListener(Listener):
     Autograd copies the tensor of a view, which is another one then. A place
     that is free again is another's, which the operation that gives it notes.
     """
+
+    ELEMENTWISE, RULES = ELEMENTWISE, RULES
 
     def key(self, tensor):
         return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
@@ -165,12 +177,7 @@ class TorchListener(Listener):
 
     def _rule(self, name, args, kwargs, flat, outputs):
         x = [self.of(t) for t in flat if self.is_tensor(t)]
-        if name in ELEMENTWISE:
-            rule = self._elementwise
-        else:
-            rule = getattr(self, f"_{_RULES.get(name, name)}", None)
-        made = rule and rule(name, x, args, kwargs, outputs)
-        return [made] if isinstance(made, Traced) else made
+        return self.by_rule(name, x, args, kwargs, outputs)
 
     def _elementwise(self, name, x, args, kwargs, outputs):
         # A number stands where a tensor may.
@@ -246,30 +253,23 @@ class TorchListener(Listener):
     def _slice(self, name, x, args, kwargs, outputs):
         axis, *part = (*args[1:], *(0, None, None, None)[len(args) - 1 :])
         axis %= len(x[0].axes)
-        cut = slice(*part).indices(x[0].shape[axis])
-        return self._cut(x[0], axis, cut)
-
-    def _cut(self, x, axis, cut):
-        cuts = [None] * len(x.axes)
-        cuts[axis] = cut
-        return self.tracker.cut(x, cuts)
+        cuts = [None] * len(x[0].axes)
+        cuts[axis] = slice(*part).indices(x[0].shape[axis])
+        return self.tracker.cut(x[0], cuts)
 
     def _select(self, name, x, args, kwargs, outputs):
         axis = args[1] % len(x[0].axes)
         at = args[2] % x[0].shape[axis]
-        one = self._cut(x[0], axis, (at, at + 1, 1))
+        one = self.part(x[0], axis, at, 1)
         return self.tracker.reshape(one, tuple(outputs[0].shape))
 
     def _split(self, name, x, args, kwargs, outputs):
         place = 1 if name == "unbind" else 2
         axis = args[place] if args[place:] else kwargs.get("dim", 0)
-        axis, start, made = axis % len(x[0].axes), 0, []
-        for result in outputs:
-            size = 1 if name == "unbind" else result.shape[axis]
-            part = self._cut(x[0], axis, (start, start + size, 1))
-            made.append(self.tracker.reshape(part, tuple(result.shape)))
-            start += size
-        return made
+        axis %= len(x[0].axes)
+        sizes = [1 if name == "unbind" else y.shape[axis] for y in outputs]
+        pairs = zip(self.parts(x[0], axis, sizes), outputs, strict=True)
+        return [self.tracker.reshape(p, tuple(y.shape)) for p, y in pairs]
 
     def _embedding(self, name, x, args, kwargs, outputs):
         return self.tracker.take(x[0], x[1], 0)
@@ -306,14 +306,3 @@ def _constant(number):
 
 def _no_rule():
     return None
-
-
-_RULES = {
-    **dict.fromkeys(SHAPES, "reshape"),
-    **dict.fromkeys(("transpose", "t", "swapaxes"), "transpose"),
-    **dict.fromkeys(("_softmax", "_safe_softmax"), "softmax_"),
-    **dict.fromkeys(("expand", "repeat"), "repeat"),
-    **dict.fromkeys(("split", "split_with_sizes", "unbind"), "split"),
-    **dict.fromkeys(REDUCTIONS, "reduce"),
-    **dict.fromkeys(IN_PLACE, "in_place"),
-}

@@ -256,3 +256,32 @@ def test_attention_is_read_in_inference_mode():
     z = to_numpy(x)
     expected = softmax(z @ z.swapaxes(1, 2) / 4)[:, None]
     np.testing.assert_allclose(maps["plain"], expected, atol=1e-5)
+
+
+def wrapped():
+    """Attention of the backend's own, in the layer that Keras has for it."""
+    if keras.backend.backend() == "torch":
+        import torch
+
+        class Mixer(torch.nn.Module):
+            def forward(self, x):
+                return torch.softmax(x @ x.mT / 4, -1) @ x
+
+        return keras.layers.TorchModuleWrapper(Mixer(), name="wrapped")
+
+    def call(params, inputs):
+        return attend_with_jax(inputs)
+
+    return keras.layers.JaxLayer(call, params={}, name="wrapped")
+
+
+@pytest.mark.every_backend
+@pytest.mark.skipif(
+    keras.backend.backend() == "tensorflow", reason="it compiles a JaxLayer"
+)
+def test_what_keras_wraps_is_read():
+    layer, x = wrapped(), draw(B, T, D)
+    _, maps, skipped = ask(layer, x)
+    expected = softmax(x @ x.swapaxes(1, 2) / 4)[:, None]
+    assert list(maps) == ["wrapped"], skipped
+    np.testing.assert_allclose(maps["wrapped"], expected, atol=1e-5)

@@ -136,17 +136,14 @@ def ids(*shape):
 
 
 CASES = {}
-HEARD = set()  # names of those that only their operations tell
 
 
-def case(*marks, everywhere=False, heard=False, **parameters):
+def case(*marks, everywhere=False, **parameters):
     """Enter what a function builds into the table, under the words after it.
 
     Args:
         marks: Of pytest.
         everywhere: Whether all backends try it: one of each way to be read.
-        heard: Whether its operations must be heard. Where they are not, it may
-            have no map, but none that is wrong.
         parameters: Lists of equal length, one value for each case.
     """
     marks = [*marks, *([pytest.mark.every_backend] if everywhere else [])]
@@ -157,8 +154,6 @@ def case(*marks, everywhere=False, heard=False, **parameters):
             values = dict(zip(parameters, row, strict=True))
             words = [str(getattr(x, "__name__", x)) for x in row]
             name = " ".join([build.__name__.replace("_", " "), *words])
-            if heard:
-                HEARD.add(name)
             CASES[name] = pytest.param(
                 lambda values=values: build(**values), id=name, marks=marks
             )
@@ -1010,7 +1005,7 @@ class MultiScaleRetention(LinearAttention):
         return ops.matmul(scores, self.v(x))
 
 
-@case(heard=True)
+@case()
 def without_weights():
     """As many words as features, for which their softmax could be taken."""
     x = keras.Input((8, 8))
@@ -1164,7 +1159,6 @@ class OfTensorFlow(keras.Model):
     pytest.mark.skipif(
         keras.backend.backend() != "tensorflow", reason="TensorFlow's"
     ),
-    heard=True,
 )
 def softmax_of_tensorflow():
     x = draw(2, 5, 8)
@@ -1217,7 +1211,7 @@ class DANetChannelAttention(layers.Layer):
 
 
 # Eight steps are as many as there are channels.
-@case(heard=True, length=[5, 8])
+@case(length=[5, 8])
 def conformer_of_length(length):
     x = keras.Input((length, 8))
     y = x + 0.5 * layers.Dense(8)(layers.Dense(16, activation="silu")(x))
@@ -1305,7 +1299,7 @@ class Holder(keras.Model):
 
 
 # As many heads as sentences, and more.
-@case(heard=True, num_heads=[2, 4])
+@case(num_heads=[2, 4])
 def an_axis_of_heads_before_the_batch(num_heads):
     def call(x):
         heads = ops.stack(ops.split(x, num_heads, axis=2))
@@ -1490,7 +1484,7 @@ def a_sink_in_a_column_that_is_first(first):
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_key_that_the_layer_adds_is_no_sink():
     def call(x):
         x = ops.concatenate([ops.ones_like(x[:, :1]), x], axis=1)
@@ -1499,7 +1493,7 @@ def a_key_that_the_layer_adds_is_no_sink():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True, renormalise=[True, False])
+@case(renormalise=[True, False])
 def the_two_largest_weights_after_the_softmax(renormalise):
     def call(x):
         weights = ops.softmax(scores(x))
@@ -1520,7 +1514,7 @@ CAUSAL = np.tri(T, dtype="float32")
 PADDED = np.array([[1, 1, 1, 1, 0]] * B, "float32")
 
 
-@case(heard=True)
+@case()
 def the_future_is_cut_after_the_softmax():
     return of_function(
         lambda x: ops.matmul(tell(times(x, CAUSAL)), x),
@@ -1528,7 +1522,7 @@ def the_future_is_cut_after_the_softmax():
     )
 
 
-@case(heard=True)
+@case()
 def padding_is_cut_after_the_softmax():
     return of_function(
         lambda x: ops.matmul(tell(times(x, PADDED[:, None])), x),
@@ -1577,13 +1571,13 @@ CUTS = {
 }
 
 
-@case(heard=True, way=CUTS, sentence=[0, 6, 6, 0])
+@case(way=CUTS, sentence=[0, 6, 6, 0])
 def padding_of_one_sentence_is_cut_by(way, sentence):
     mask = real(sentence, batch=7).astype("bool" if way == "bools" else "f")
     return of_function(CUTS[way], draw(7, T, D), mask)
 
 
-@case(heard=True, sentences=[(0,), (B - 1,), tuple(range(B))])
+@case(sentences=[(0,), (B - 1,), tuple(range(B))])
 def padding_of_zeros_is_cut(sentences):
     x = draw(B, T, D) * real(*sentences)[..., None]
     return of_function(lambda x: cut_keys(x, is_some(x), 1), x)
@@ -1594,7 +1588,7 @@ def a_value_of_zero_whose_key_takes_weight():
     return of_function(attend, draw(B, T, D) * real(0, 2)[..., None])
 
 
-@case(heard=True)
+@case()
 def two_calls_of_which_one_has_padding():
     inner = of_function(cut_keys).model
     ones = np.ones((B, T), "float32")
@@ -1621,7 +1615,7 @@ ROWS = {
 }
 
 
-@case(heard=True, way=ROWS, sentences=[(0,), (B - 1,), (1,), tuple(range(B))])
+@case(way=ROWS, sentences=[(0,), (B - 1,), (1,), tuple(range(B))])
 def a_row_that_counts_for_nothing_is_empty_by(way, sentences):
     mask = real(*sentences)
     x = draw(B, T, D) * mask[..., None]
@@ -1660,7 +1654,7 @@ def pooling_of_each_feature_has_no_queries():
     )
 
 
-@case(heard=True)
+@case()
 def features_that_attend_to_features():
     def call(x):
         heads = ops.reshape(x, (2, 5, 2, 4))
@@ -1720,7 +1714,7 @@ class BackendSoftmaxAttention(layers.Layer):
         return ops.matmul(tell(exp / ops.sum(exp, -1, keepdims=True)), x)
 
 
-@case(heard=True)
+@case()
 def attention_without_a_softmax_of_keras():
     return beside(BackendSoftmaxAttention(name="own"), "own")
 
@@ -1759,7 +1753,7 @@ class GatedAttention(layers.Layer):
         return ops.concatenate([mixed, pooled], axis=1)
 
 
-@case(heard=True)
+@case()
 def a_known_layer_within_one_of_its_own_kind():
     part = GatedAttention(name="latent")
     case = beside(part, "latent")

@@ -3,9 +3,8 @@
 import keras
 from keras import layers, ops
 import numpy as np
-from zoo import CASES, B, D, T, case, draw, of_function, scores, tell
+from zoo import B, D, T, case, draw, of_function, scores, tell
 
-BEFORE = [*CASES]  # names of the cases that stand elsewhere
 S = 7
 
 
@@ -53,17 +52,17 @@ def in_layout(layout, heads):
     return call
 
 
-@case(heard=True, layout=LAYOUTS)
+@case(layout=LAYOUTS)
 def scores_of_layout(layout):
     return of_function(in_layout(layout, 2), draw(B, T, D))
 
 
-@case(heard=True, layout=LAYOUTS)
+@case(layout=LAYOUTS)
 def all_axes_of_one_length_in_layout(layout):
     return of_function(in_layout(layout, 6), draw(6, 6, 12))
 
 
-@case(heard=True, heads_first=[False, True], size=[(2, 5), (4, 4)])
+@case(heads_first=[False, True], size=[(2, 5), (4, 4)])
 def heads_folded_into_the_batch(heads_first, size):
     batch, length = size
 
@@ -81,7 +80,7 @@ def heads_folded_into_the_batch(heads_first, size):
     return of_function(call, draw(batch, length, 8))
 
 
-@case(heard=True, keys=["four", "one"])
+@case(keys=["four", "one"])
 def heads_share_keys_of(keys):
     def call(x):
         if keys == "one":
@@ -98,7 +97,7 @@ def heads_share_keys_of(keys):
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def heads_and_queries_are_inputs_of_four_axes():
     def call(q, k, v):
         return ops.matmul(tell(ops.softmax(over(q, k))), v)
@@ -107,7 +106,7 @@ def heads_and_queries_are_inputs_of_four_axes():
     return of_function(call, q, k, v)
 
 
-@case(heard=True)
+@case()
 def a_picture_whose_convolutions_are_queries_and_keys():
     class SelfAttention2D(layers.Layer):
         def __init__(self):
@@ -123,7 +122,7 @@ def a_picture_whose_convolutions_are_queries_and_keys():
     return case._replace(model=SelfAttention2D())
 
 
-@case(heard=True)
+@case()
 def each_row_of_a_picture_by_itself():
     def call(x):
         weights = ops.softmax(ops.einsum("bhwc,bhvc->bhwv", x, x))
@@ -132,7 +131,7 @@ def each_row_of_a_picture_by_itself():
     return of_function(call, vary(B, 3, 4, 8))
 
 
-@case(heard=True)
+@case()
 def words_of_each_sentence_of_a_document():
     """Sentences are rows of the batch, as they have heads."""
 
@@ -146,7 +145,7 @@ def words_of_each_sentence_of_a_document():
     return of_function(call, vary(B, 4, T, D))
 
 
-@case(heard=True)
+@case()
 def states_that_a_loop_stacks():
     def call(x):
         state, states = x[:, 0], []
@@ -159,7 +158,7 @@ def states_that_a_loop_stacks():
     return of_function(call, draw(B, T, D), named="the layer has stacked")
 
 
-@case(heard=True)
+@case()
 def a_table_of_ids_that_a_state_reads():
     table = draw(11, 8)
 
@@ -173,7 +172,7 @@ def a_table_of_ids_that_a_state_reads():
     return of_function(call, draw(B, D), numbers)
 
 
-@case(heard=True)
+@case()
 def windows_of_a_picture():
     def call(x):
         y = ops.reshape(ops.roll(x, -1, 1), (B, 2, 2, 2, 2, 8))
@@ -188,7 +187,7 @@ def windows_of_a_picture():
     return of_function(call, draw(B, 4, 4, 8))
 
 
-@case(heard=True, heads=[1, 2])
+@case(heads=[1, 2])
 def latent_queries_of_heads(heads):
     def call(self, x):
         q = ops.reshape(self.latents, (3, heads, -1))
@@ -207,7 +206,7 @@ def latent_queries_of_heads(heads):
     return case._replace(model=kind(name="some"))
 
 
-@case(heard=True)
+@case()
 def hops_that_a_kernel_scores():
     """Lin et al.: r distributions over the words of a sentence."""
     kernel = vary(8, 3)
@@ -220,7 +219,7 @@ def hops_that_a_kernel_scores():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True, keepdims=[True, False])
+@case(keepdims=[True, False])
 def pooling(keepdims):
     kernel = draw(8, 1)
 
@@ -237,7 +236,7 @@ def pooling(keepdims):
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True, length=[1, 2])
+@case(length=[1, 2])
 def so_few_tokens(length):
     def call(x, y):
         weights = ops.softmax(over(x, y))
@@ -246,7 +245,7 @@ def so_few_tokens(length):
     return of_function(call, draw(B, length, D), draw(B, 3, D))
 
 
-@case(heard=True)
+@case()
 def heads_so_sharp_that_they_choose():
     def call(x):
         return ops.matmul(tell(ops.softmax(400 * scores(x))), x)
@@ -254,7 +253,7 @@ def heads_so_sharp_that_they_choose():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def positions_of_which_every_second_is_a_key():
     def call(x):
         keys = x[:, ::2]
@@ -263,7 +262,7 @@ def positions_of_which_every_second_is_a_key():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def words_and_pictures_as_keys():
     def call(x, y):
         keys = ops.concatenate([y, x], axis=1)
@@ -281,7 +280,7 @@ MASKS = {
 }
 
 
-@case(heard=True, mask=[*MASKS, *MASKS], batch=[1] * 5 + [B] * 5)
+@case(mask=[*MASKS, *MASKS], batch=[1] * 5 + [B] * 5)
 def numbers_are_added_to_scores(mask, batch):
     def call(x, added):
         q = split(x, 2)
@@ -290,7 +289,7 @@ def numbers_are_added_to_scores(mask, batch):
     return of_function(call, draw(batch, T, D), MASKS[mask](batch))
 
 
-@case(heard=True)
+@case()
 def a_bias_of_as_many_heads_as_sentences():
     def call(x, added):
         q = split(x, 2)
@@ -302,7 +301,7 @@ def a_bias_of_as_many_heads_as_sentences():
 # Several in one layer
 
 
-@case(heard=True, length=[S, T])
+@case(length=[S, T])
 def a_layer_with_self_and_cross_attention_to(length):
     def call(x, y):
         x = x + ops.matmul(tell(ops.softmax(scores(x))), x)
@@ -312,7 +311,7 @@ def a_layer_with_self_and_cross_attention_to(length):
     return case._replace(paths=["some", "some, softmax 2"])
 
 
-@case(heard=True)
+@case()
 def both_directions_of_bidaf():
     def call(h, u):
         z = over(h, u)
@@ -327,7 +326,7 @@ def both_directions_of_bidaf():
     return case._replace(paths=["some", "some, softmax 2"])
 
 
-@case(heard=True, size=[2, 3])
+@case(size=[2, 3])
 def queries_in_chunks_of(size):
     def call(x):
         parts = [
@@ -339,7 +338,7 @@ def queries_in_chunks_of(size):
     return of_function(call, draw(B, 6, D))
 
 
-@case(heard=True)
+@case()
 def one_softmax_weighs_two_values():
     def call(x):
         weights = tell(ops.softmax(scores(x)))
@@ -348,7 +347,7 @@ def one_softmax_weighs_two_values():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_softmax_whose_weights_another_weighs():
     """DCN: the product of two is no map, and the first is one."""
 
@@ -365,7 +364,7 @@ def a_softmax_whose_weights_another_weighs():
 # What becomes of weights
 
 
-@case(heard=True)
+@case()
 def a_difference_of_two():
     def call(x):
         a, b = (ops.softmax(n * scores(x)) for n in (1, 3))
@@ -374,7 +373,7 @@ def a_difference_of_two():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_difference_of_heads():
     """Differential attention as published: one softmax of 2H heads."""
 
@@ -387,7 +386,7 @@ def a_difference_of_heads():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def heads_that_talk():
     before, after = draw(2, 2), vary(2, 2)
 
@@ -400,7 +399,7 @@ def heads_that_talk():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_head_that_is_switched_off():
     switch = np.array([0, 1], "float32")[:, None, None]
 
@@ -412,7 +411,7 @@ def a_head_that_is_switched_off():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_gate_for_each_key():
     def call(x):
         gate = ops.sigmoid(ops.sum(x, axis=-1))[:, None]
@@ -421,7 +420,7 @@ def a_gate_for_each_key():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def the_mean_of_heads():
     def call(x):
         q = split(x, 2)
@@ -431,7 +430,7 @@ def the_mean_of_heads():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def weights_that_are_squared_and_made_whole():
     def call(x):
         weights = ops.softmax(scores(x)) ** 2
@@ -441,7 +440,7 @@ def weights_that_are_squared_and_made_whole():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def weights_before_dropout():
     class DroppedAttention(layers.Layer):
         def call(self, x):
@@ -453,7 +452,7 @@ def weights_before_dropout():
     return case._replace(model=DroppedAttention(name="some"))
 
 
-@case(heard=True)
+@case()
 def slots_that_compete():
     """A softmax over slots, made whole over inputs."""
 
@@ -466,7 +465,7 @@ def slots_that_compete():
     return of_function(call, draw(B, T, D), draw(B, 3, D))
 
 
-@case(heard=True)
+@case()
 def weights_by_a_power_of_two():
     """No exponential of Keras, and no softmax."""
 
@@ -481,7 +480,7 @@ def weights_by_a_power_of_two():
 # What is no map
 
 
-@case(heard=True, way=["einsum", "sum"])
+@case(way=["einsum", "sum"])
 def a_mixture_of_experts_by(way):
     experts = draw(8, T), draw(T, 8, 8)
 
@@ -495,7 +494,7 @@ def a_mixture_of_experts_by(way):
     return of_function(call, draw(B, T, D), named="does not run over positions")
 
 
-@case(heard=True)
+@case()
 def a_gate_of_features():
     return of_function(
         lambda x: x * ops.softmax(x),
@@ -504,7 +503,7 @@ def a_gate_of_features():
     )
 
 
-@case(heard=True)
+@case()
 def memory_that_is_learned():
     memory = draw(T, 8)
     return of_function(
@@ -514,7 +513,7 @@ def memory_that_is_learned():
     )
 
 
-@case(heard=True)
+@case()
 def samples_that_attend_to_samples():
     """SAINT, between the rows of a table."""
 
@@ -525,14 +524,14 @@ def samples_that_attend_to_samples():
     return of_function(call, draw(B, T, D), named="which is the batch")
 
 
-@case(heard=True)
+@case()
 def a_pointer_that_weighs_nothing():
     return of_function(
         lambda x: ops.softmax(scores(x)), draw(B, T, D), named="no values"
     )
 
 
-@case(heard=True)
+@case()
 def keys_of_their_own_for_each_query():
     def call(x):
         top, places = ops.top_k(scores(x), 2)
@@ -542,7 +541,7 @@ def keys_of_their_own_for_each_query():
     return of_function(call, draw(B, T, D), named="")
 
 
-@case(heard=True)
+@case()
 def axes_of_which_an_operation_tells_nothing():
     def call(x):
         real, imaginary = ops.fft((x, ops.zeros_like(x)))
@@ -555,7 +554,7 @@ def axes_of_which_an_operation_tells_nothing():
 # What a reader of the operations once took for something else
 
 
-@case(heard=True)
+@case()
 def a_softmax_that_is_gated_twice():
     gates = np.tri(T, dtype="float32"), 1 - np.tri(T, dtype="float32")
 
@@ -568,7 +567,7 @@ def a_softmax_that_is_gated_twice():
     return case._replace(paths=["some", "some#2"])
 
 
-@case(heard=True)
+@case()
 def heads_are_summed_with_the_keys():
     """The values of each head come projected, as in MLA."""
 
@@ -581,7 +580,7 @@ def heads_are_summed_with_the_keys():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_mask_of_an_input_and_a_new_sum():
     """AllenNLP's masked softmax."""
 
@@ -595,7 +594,7 @@ def a_mask_of_an_input_and_a_new_sum():
     return of_function(call, draw(B, T, D), mask)
 
 
-@case(heard=True, given=["weights", "heads"])
+@case(given=["weights", "heads"])
 def heads_of_one_key_whose_layer_gives(given):
     def call(x):
         q, k = ops.reshape(x, (B, T, 4, 2)), x[..., :2]
@@ -608,7 +607,7 @@ def heads_of_one_key_whose_layer_gives(given):
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def groups_of_queries_that_are_inputs():
     def call(q, k, v):
         k, v = (ops.repeat(x, 2, axis=1) for x in (k, v))
@@ -618,7 +617,7 @@ def groups_of_queries_that_are_inputs():
     return of_function(call, q, k, v)
 
 
-@case(heard=True, way=["add", "maximum"])
+@case(way=["add", "maximum"])
 def a_number_is_given_to_each_weight_by(way):
     def call(x):
         weights = ops.softmax(scores(x))
@@ -628,7 +627,7 @@ def a_number_is_given_to_each_weight_by(way):
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def heads_one_after_the_other_in_the_batch():
     def call(x):
         heads = ops.concatenate(ops.split(x, 2, axis=2), axis=0)
@@ -640,7 +639,7 @@ def heads_one_after_the_other_in_the_batch():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def learned_queries_that_come_last():
     latents = draw(3, 8)
 
@@ -651,7 +650,7 @@ def learned_queries_that_come_last():
     return of_function(call, draw(B, T, D))
 
 
-@case(heard=True)
+@case()
 def a_picture_whose_channels_come_first():
     """Which its axes do not tell."""
 
@@ -663,7 +662,7 @@ def a_picture_whose_channels_come_first():
     return of_function(call, draw(B, 8, 4, 5), named="could not be followed")
 
 
-@case(heard=True)
+@case()
 def a_gate_between_values_and_their_sum():
     def call(x):
         weights = ops.softmax(scores(x))
