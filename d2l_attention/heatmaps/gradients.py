@@ -150,6 +150,8 @@ def _by_addition(run_with, model):
     before = [v.value for v in variables]
     _, outputs, run = run_with(lambda weights: weights)
     after = [v.value for v in variables]
+    # Without a place, they are changed where Keras forms them; of place 0 no
+    # operation is known to which zeros could be added.
     arrays = [
         None if place == 0 else beside(outputs, weights)
         for _, weights, place in run.changed
