@@ -350,6 +350,8 @@ def test_an_explorable_opens_in_its_chapter_and_alone(title, chapter, visit):
     page = visit(f"notebooks/{chapter}.html", width=390)
     page.locator("iframe").scroll_into_view_if_needed()
     inside = page.frame_locator("iframe")
+    inside.locator("#bet").wait_for()
+    page.frames[1].wait_for_load_state()  # a click before the script is lost
     inside.locator("#bet").click()
     assert inside.locator("#result").inner_text() == alone
     wide = page.evaluate("document.documentElement.scrollWidth")
